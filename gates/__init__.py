@@ -1,0 +1,1 @@
+"""May this action run: the resolver and what it reads. Pure but for reading rule files."""

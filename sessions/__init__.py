@@ -1,0 +1,1 @@
+"""Rollouts: one append-only JSONL file a session, and everything read from it. Files only."""
