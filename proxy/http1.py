@@ -3,13 +3,13 @@
 Rules:
 
 - `feed` returns the events in order, also when one read holds several pipelined requests.
-- A malformed message raises BadMessage. Events of that message out of the same bytes are withheld, so that nothing of it
-  is acted upon. Whole messages before it in the same bytes are returned first; then the error waits in `failed` and is
-  raised by the next `feed` or `eof`. So: look at `failed` before waiting for more bytes. Once raised, it is raised ever
-  after; nothing behind it is parsed.
+- A malformed message raises BadMessage. Events of that message out of the same bytes are withheld, so that nothing of
+  it is acted upon. Whole messages before it in the same bytes are returned first; then the error waits in `failed` and
+  is raised by the next `feed` or `eof`. So: look at `failed` before waiting for more bytes. Once raised, it is raised
+  ever after; nothing behind it is parsed.
 - After the head of a CONNECT everything is Raw. There is no End.
-- After a request with `upgrade`, what comes is kept unread until `upgrade_answered` says how to read it. The caller must
-  stop feeding once that is more than it wants to hold.
+- After a request with `upgrade`, what comes is kept unread until `upgrade_answered` says how to read it. The caller
+  must stop feeding once that is more than it wants to hold.
 - After a request whose `keep_alive` is false, bytes are dropped unread (RFC 9112 §9.6).
 - One empty line before a request line is skipped (RFC 9112 §2.2).
 """

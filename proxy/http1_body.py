@@ -1,9 +1,9 @@
 """Takes the framing off an HTTP/1 body, by length or by chunks.
 
-Our own and not llhttp's, for one reason: it must be known at which byte the body ends. The fuzz harness holds it against
-llhttp: what is accepted here, llhttp accepts with the same content. A chunk is `size[;extension] CRLF data CRLF`,
-with one to sixteen hex digits and nothing else before the line end (RFC 9112 §7.1); any two other bytes after the data
-end the message. Extensions are read and dropped. Trailers are fields of their own, never headers.
+Our own and not llhttp's, for one reason: it must be known at which byte the body ends. The fuzz harness holds it
+against llhttp: what is accepted here, llhttp accepts with the same content. A chunk is `size[;extension] CRLF data
+CRLF`, with one to sixteen hex digits and nothing else before the line end (RFC 9112 §7.1); any two other bytes after
+the data end the message. Extensions are read and dropped. Trailers are fields of their own, never headers.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The values HTTP/1 readers return and writers take: heads, body pieces, and the error for what is not to be trusted."""
+"""The values HTTP/1 readers return and writers take: heads, pieces of bodies, and the error for what is malformed."""
 
 from __future__ import annotations
 

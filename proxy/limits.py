@@ -7,7 +7,7 @@ are bytes. A limit that is reached gives a named answer, never a silent close (D
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Any, Final, NamedTuple, cast
 
 
 class Limits(NamedTuple):
@@ -52,11 +52,25 @@ class Limits(NamedTuple):
 DEFAULT = Limits()
 
 
+_LONGEST: Final = 10**9  # seconds or bytes; past it a value is a slip and a timer overflows
+
+
 class MalformedLimit(ValueError):
-    """A limit that is unknown, or no positive number. The text names it."""
+    """A limit that does not exist or has an impossible value; the text is one sentence that names it."""
 
 
 def limits_from(settings: Mapping[str, object]) -> Limits:
-    """The defaults with `settings` laid over them; raises MalformedLimit for an unknown name or a value that is no
-    positive number of the limit's own kind (whole bytes and counts, seconds with a fraction)."""
-    raise NotImplementedError
+    """The defaults with `settings` laid over them.
+
+    Raises MalformedLimit for an unknown name, or a value that is no positive number of the limit's own kind: whole for
+    bytes and counts, with a fraction where it is seconds."""
+    for name, value in settings.items():
+        if name not in Limits._fields:
+            raise MalformedLimit(f"There is no limit called {name!r}; there are: {', '.join(Limits._fields)}.")
+        whole = isinstance(getattr(DEFAULT, name), int)
+        is_number = isinstance(value, int if whole else (int, float)) and not isinstance(value, bool)
+        # the comparison also turns away what is not a number at all (nan)
+        if not is_number or not 0 < cast(float, value) <= _LONGEST:
+            kind = "whole number" if whole else "number of seconds"
+            raise MalformedLimit(f"The limit {name} is not a positive {kind}.")
+    return DEFAULT._replace(**cast(dict[str, Any], settings))
