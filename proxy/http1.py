@@ -64,9 +64,7 @@ class RequestReader:
     @property
     def idle(self) -> bool:
         """Between two requests, with no byte of the next one received."""
-        return not (
-            self._kept or self._body or self._raw or self._upgrading or self._closed or self.failed
-        )
+        return not (self._kept or self._body or self._raw or self._upgrading or self._closed or self.failed)
 
     def feed(self, data: bytes) -> list[RequestEvent]:
         """The events that `data` completes; raises BadMessage."""

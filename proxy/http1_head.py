@@ -27,9 +27,7 @@ _OTHER_METHOD: Final = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+ [!-~]+ HTTP/1\.
 _LENGTH: Final = re.compile(rb"[0-9]{1,18}")
 _TEXT: Final = bytes(range(0x20, 0x7F)) + bytes(range(0x80, 0x100)) + b"\t\r\n"
 
-_LOOKED_AT: Final = frozenset(
-    (b"connection", b"content-length", b"transfer-encoding", b"expect", b"upgrade")
-)
+_LOOKED_AT: Final = frozenset((b"connection", b"content-length", b"transfer-encoding", b"expect", b"upgrade"))
 
 
 class _Fields:
@@ -50,17 +48,14 @@ def find_head_end(buffer: bytes, start: int, scanned: int, status: int, limits: 
     `scanned` is how far an earlier call has looked. What can never become a head is refused now and not when the
     client has lost patience: raises BadMessage (`status` for bad bytes, 414, 431; always `status` if it is 502).
     """
-    end = buffer.find(b"\r\n\r\n", max(start, scanned - 3))
-    if end >= 0:
-        end += 4
-        if end - start > limits.head:
-            raise _too_large(status, "head", limits.head)
+    end = buffer.find(b"\r\n\r\n", max(start, scanned - 3)) + 4
+    if end >= 4 and end - start <= limits.head:
         return end
-    if len(buffer) - start > limits.head:
-        raise _too_large(status, "head", limits.head)
     line_limit = start + limits.request_line
     if len(buffer) > line_limit + 1 and buffer.find(b"\r\n", start, line_limit + 2) < 0:
         raise _line_too_long(status, limits)
+    if len(buffer) - start > limits.head:
+        raise BadMessage(status if status == 502 else 431, f"The head is larger than {limits.head} bytes.")
     check_unfinished_lines(buffer, start, scanned, status)
     return -1
 
@@ -232,10 +227,6 @@ def _refuse_request_line(block: bytes, limits: Limits) -> NoReturn:
 def _line_too_long(status: int, limits: Limits) -> BadMessage:
     line = "status line" if status == 502 else "request line"
     return BadMessage(status if status == 502 else 414, f"The {line} is longer than {limits.request_line} bytes.")
-
-
-def _too_large(status: int, what: str, limit: int) -> BadMessage:
-    return BadMessage(status if status == 502 else 431, f"The {what} is larger than {limit} bytes.")
 
 
 def _sentence(error: Exception) -> str:

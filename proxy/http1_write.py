@@ -31,7 +31,11 @@ _HOP_BY_HOP: Final = frozenset(
     )
 )
 _REQUEST_DROPS: Final = _HOP_BY_HOP | {b"host", b"proxy-authorization"}
+# Whoever speaks HTTP/1.0 would take an interim answer for the final one (RFC 9110 §10.1.1).
+_OLD_REQUEST_DROPS: Final = _REQUEST_DROPS | {b"expect"}
 _RESPONSE_DROPS: Final = _HOP_BY_HOP | {b"proxy-authenticate", b"proxy-authentication-info"}
+
+_USUAL_OPTIONS: Final = frozenset((b"keep-alive", b"close", b"upgrade"))  # they nominate nothing that is kept
 
 # RFC 9110 §6.5.1: fields that frame, route, authenticate or describe a message mean nothing behind its body.
 _NO_TRAILERS: Final = _REQUEST_DROPS | {
@@ -172,7 +176,7 @@ def closing_response(status: int, phrase: str, error_class: str, body: dict[str,
 def _request_head(head: RequestHead, target: bytes, host: bytes, via: bytes, extra: bytes) -> bytes:
     parts = [
         b"%b %b HTTP/1.1\r\nHost: %b\r\n" % (head.method.encode("ascii"), target, host),
-        _fields(head.headers, _REQUEST_DROPS),
+        _fields(head.headers, _REQUEST_DROPS if head.version == (1, 1) else _OLD_REQUEST_DROPS),
         extra,
     ]
     if head.framing == "length":
@@ -204,9 +208,6 @@ def _fields(headers: Headers, drops: AbstractSet[bytes]) -> bytes:
             if not nominated <= drops:
                 return _fields(headers, nominated | drops)
     return b"".join(lines)
-
-
-_USUAL_OPTIONS: Final = frozenset((b"keep-alive", b"close", b"upgrade"))
 
 
 def _promised_length(headers: Headers) -> bytes:
