@@ -1,0 +1,166 @@
+"""Which addresses are the public network, and which stay shut unless a rule names them.
+
+- IPv4-mapped IPv6 is the same host as the IPv4 address: `unmap` first, then judge.
+- Other forms that carry an IPv4 address (compatible, NAT64, 6to4, Teredo, ISATAP) are hosts of their own, but they may
+  lead to what they carry: the carried address is classified too, and a deny of it holds for them (`views`).
+- The well-known NAT64 prefix with a public address in it is public: on an IPv6-only network every IPv4 site has
+  such an address. 6to4, Teredo and local-use NAT64 never are.
+"""
+
+from bisect import bisect_right
+from collections.abc import Iterable
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_network
+
+from doorward.allowlists.special_purpose import (
+    IPV4_BLOCKS,
+    IPV6_BLOCKS,
+    METADATA_ADDRESSES,
+)
+from doorward.allowlists.special_purpose import AddressClass as AddressClass
+
+IPAddress = IPv4Address | IPv6Address
+IPNetwork = IPv4Network | IPv6Network
+
+_NEVER_PINNED = frozenset(
+    {
+        AddressClass.THIS_NETWORK,
+        AddressClass.LOOPBACK,
+        AddressClass.LINK_LOCAL,
+        AddressClass.METADATA,
+        AddressClass.MULTICAST,
+        AddressClass.BROADCAST,
+    }
+)
+
+_LOW_32 = 0xFFFF_FFFF
+
+
+def unmap(ip: IPAddress) -> IPAddress:
+    """The IPv4 address of an IPv4-mapped one (RFC 4291 §2.5.5.2), else the address itself without its zone."""
+    if isinstance(ip, IPv4Address):
+        return ip
+    if ip.ipv4_mapped is not None:
+        return ip.ipv4_mapped
+    return IPv6Address(int(ip)) if ip.scope_id else ip
+
+
+def unmap_network(network: IPNetwork) -> IPNetwork:
+    """The IPv4 network of a mapped one, else the network itself."""
+    if isinstance(network, IPv6Network) and network.prefixlen >= 96:
+        inside = network.network_address.ipv4_mapped
+        if inside is not None:
+            return IPv4Network((int(inside), network.prefixlen - 96))
+    return network
+
+
+def embedded(ip: IPAddress) -> tuple[IPv4Address, ...]:
+    """The IPv4 addresses an unmapped IPv6 address may lead to, likeliest first; () for most."""
+    if isinstance(ip, IPv4Address):
+        return ()
+    value = int(ip)
+    low = value & _LOW_32
+    top_96 = value >> 32
+    if top_96 == 0 and low > 1:
+        return (IPv4Address(low),)  # compatible, ::a.b.c.d (RFC 4291 §2.5.5.1)
+    if top_96 in {0xFFFF_0000, 0x64_FF9B << 64}:
+        return (IPv4Address(low),)  # ::ffff:0:a.b.c.d (RFC 2765 §2.1) and 64:ff9b::/96 (RFC 6052 §2.1)
+    if value >> 80 == 0x64_FF9B_0001:
+        # 64:ff9b:1::/48 (RFC 8215) may be cut into /96, /64, /56 or /48; RFC 6052 §2.2 says where each keeps it
+        candidates = (
+            low,
+            value >> 24,
+            (value >> 40 & 0xFF_FFFF) | (value >> 64 & 0xFF) << 24,
+            (value >> 40 & 0xFFFF) | (value >> 64 & 0xFFFF) << 16,
+        )
+        # an unused cut reads as 0.0.0.0/8, which would only hide the true one
+        found = dict.fromkeys(c & _LOW_32 for c in candidates if c & _LOW_32 > 0xFF_FFFF)
+        return tuple(IPv4Address(c) for c in found)
+    if value >> 112 == 0x2002:
+        return (IPv4Address(value >> 80 & _LOW_32),)  # 6to4 (RFC 3056 §2)
+    if value >> 96 == 0x2001_0000:
+        return (IPv4Address(low ^ _LOW_32), IPv4Address(value >> 64 & _LOW_32))  # Teredo client, server (RFC 4380 §4)
+    if value >> 32 & 0xFDFF_FFFF == 0x0000_5EFE:
+        return (IPv4Address(low),)  # ISATAP, ::0:5efe:a.b.c.d and ::200:5efe:a.b.c.d (RFC 5214 §6.1)
+    return ()
+
+
+def exact_only(kind: AddressClass) -> bool:
+    """Metadata and link-local open only for the exact address, never for a range around it."""
+    return kind is AddressClass.METADATA or kind is AddressClass.LINK_LOCAL
+
+
+def views(ip: IPAddress) -> tuple[IPAddress, ...]:
+    """The address and what it carries: a deny of any of them denies it."""
+    return (ip, *embedded(ip))
+
+
+def classify(ip: IPAddress) -> AddressClass:
+    """What the address is for. A carried IPv4 address that is not public decides."""
+    ip = unmap(ip)
+    if ip.version == 4:
+        return _IPV4.kind_of(int(ip))
+    own = _IPV6.kind_of(int(ip))
+    if exact_only(own) or own is AddressClass.LOOPBACK:
+        return own
+    for inside in embedded(ip):
+        carried = _IPV4.kind_of(int(inside))
+        if carried is not AddressClass.GLOBAL:
+            return carried
+    return own
+
+
+def is_local(ip: IPAddress) -> bool:
+    """True when the address is not globally reachable: shut unless a rule names it."""
+    return classify(ip) is not AddressClass.GLOBAL
+
+
+def pinnable(ip: IPAddress) -> bool:
+    """True when a preset may pin a name to the address: a host of some network, this machine's own ends excepted."""
+    return classify(ip) not in _NEVER_PINNED
+
+
+def opens(networks: Iterable[IPNetwork], ip: IPAddress) -> bool:
+    """True when naming these networks opens the unmapped address; metadata and link-local want the exact address."""
+    exact = exact_only(classify(ip))
+    return any(
+        network.version == ip.version and ip in network and (not exact or network.prefixlen == network.max_prefixlen)
+        for network in networks
+    )
+
+
+def opens_local(network: IPNetwork) -> bool:
+    """True when the network is wider than a special-purpose block, so that naming it opens local addresses too."""
+    if network.prefixlen == network.max_prefixlen:
+        return False
+    registry = _IPV4 if network.version == 4 else _IPV6
+    return any(
+        kind is not AddressClass.GLOBAL and block != network and block.subnet_of(network)  # type: ignore[arg-type]
+        for block, kind in registry.blocks
+    )
+
+
+class _Registry:
+    """Blocks flattened into a sorted list of where each class begins, so that one bisection classifies."""
+
+    def __init__(self, blocks: tuple[tuple[str, AddressClass], ...], otherwise: AddressClass) -> None:
+        self.blocks: list[tuple[IPNetwork, AddressClass]] = [(ip_network(text), kind) for text, kind in blocks]
+        starts = {0: otherwise}
+        for network, kind in sorted(self.blocks, key=lambda row: row[0].prefixlen):
+            first, after = int(network.network_address), int(network.broadcast_address) + 1
+            # wide blocks are in first, so the block lies within one class: what follows it goes on as before
+            around = starts[max(start for start in starts if start <= first)]
+            starts[first] = kind
+            starts.setdefault(after, around)
+        self._starts = sorted(starts)
+        self._kinds = [starts[start] for start in self._starts]
+
+    def kind_of(self, value: int) -> AddressClass:
+        return self._kinds[bisect_right(self._starts, value) - 1]
+
+
+def _metadata(width: str) -> tuple[tuple[str, AddressClass], ...]:
+    return tuple((text, AddressClass.METADATA) for text in METADATA_ADDRESSES if (":" in text) is (width == "ipv6"))
+
+
+_IPV4 = _Registry(IPV4_BLOCKS + _metadata("ipv4"), AddressClass.GLOBAL)
+_IPV6 = _Registry(IPV6_BLOCKS + _metadata("ipv6"), AddressClass.RESERVED)
