@@ -1,0 +1,37 @@
+"""Reads the blobs that large outputs were stored as."""
+
+import os
+from collections.abc import Iterator, Mapping
+from hashlib import sha256
+from typing import Any
+
+from doorward.sessions.home import Home, StoreError
+from doorward.sessions.output import blob_path
+from doorward.sessions.regular_file import open_regular
+
+_CHUNK = 1 << 20
+_DIGITS = frozenset("0123456789abcdef")
+
+
+def blob_bytes(home: Home, blob: Mapping[str, Any]) -> Iterator[bytes]:
+    """The plain bytes of a record's `output.blob`, in pieces.
+
+    Raises StoreError when it is missing, encoded in a way not known here, or (at the end) not what its name says.
+    """
+    digest = blob.get("sha256")
+    if not isinstance(digest, str) or len(digest) != 64 or not _DIGITS.issuperset(digest):
+        raise StoreError("the record names no blob")
+    if blob.get("encoding") != "identity":
+        raise StoreError(f"blob {digest} is encoded as {blob.get('encoding')}, which this version does not read")
+    descriptor = open_regular(blob_path(home, digest))
+    found = sha256()
+    try:
+        while data := os.read(descriptor, _CHUNK):
+            found.update(data)
+            yield data
+    except OSError as error:
+        raise StoreError(f"cannot read blob {digest}: {error.strerror}") from error
+    finally:
+        os.close(descriptor)
+    if found.hexdigest() != digest:
+        raise StoreError(f"blob {digest} was changed: its bytes do not have this hash")

@@ -1,0 +1,125 @@
+"""Records what a command wrote: all of it while it is small, else its head and tail, and the whole as a blob.
+
+Both streams go into one record in the order they arrived. A blob holds the same bytes and is named by its SHA-256,
+so equal outputs are stored once: `blobs/ab/abcdef…`. The record says how a blob is encoded (`identity` now), and a
+compressed one would stand beside it under a suffix of its own, so the digest keeps meaning the plain bytes.
+Memory is bounded by WHOLE_LIMIT plus what one `feed` is given.
+"""
+
+from hashlib import sha256
+from typing import Any, Literal, NamedTuple
+
+from doorward.sessions.home import Home, private_folder
+from doorward.sessions.unnamed_file import UnnamedFile
+
+WHOLE_LIMIT = 65536
+"""Bytes of both streams together that a record holds whole."""
+KEPT_EACH = WHOLE_LIMIT // 2
+"""Bytes of head, and of tail, of what is longer."""
+
+Stream = Literal["stdout", "stderr"]
+
+
+class Blob(NamedTuple):
+    """Where the whole of a long output is."""
+
+    sha256: str
+    """Of the plain bytes."""
+    bytes: int
+    encoding: str = "identity"
+
+
+class OutputRecord(NamedTuple):
+    """An output as text: UTF-8, a byte that is none as a lone surrogate `\\udcXX` (surrogateescape)."""
+
+    head: str
+    tail: str
+    """Empty when `head` is the whole output."""
+    omitted: int
+    """Bytes between head and tail."""
+    stdout: int
+    """Bytes that came on it."""
+    stderr: int
+    blob: Blob | None
+
+    @property
+    def text(self) -> str:
+        """The whole output, or head and tail with a line between them that says what is left out."""
+        if not self.omitted:
+            return self.head + self.tail
+        return f"{self.head}\n[… {self.omitted} bytes left out …]\n{self.tail}"
+
+    def to_json(self) -> dict[str, Any]:
+        """As an `observation` record holds it."""
+        return {**self._asdict(), "blob": None if self.blob is None else self.blob._asdict()}
+
+
+def blob_path(home: Home, digest: str) -> str:
+    """Where the blob with these plain bytes is, unencoded."""
+    return f"{home.blobs}/{digest[:2]}/{digest}"
+
+
+class OutputRecorder:
+    """Fed while the command runs, finished once. `feed` and `finish` raise StoreError when the disk is full."""
+
+    def __init__(self, home: Home) -> None:
+        self._home = home
+        self._kept = bytearray()
+        """All bytes so far; once there is a file, the head and then the latest bytes."""
+        self._file: UnnamedFile | None = None
+        self._digest = sha256()
+        self._counts = {"stdout": 0, "stderr": 0}
+
+    def feed(self, stream: Stream, data: bytes) -> None:
+        """The next bytes of one stream."""
+        self._counts[stream] += len(data)
+        if self._file is None:
+            if len(self._kept) + len(data) <= WHOLE_LIMIT:
+                self._kept += data
+                return
+            self._home.ensure()
+            self._file = UnnamedFile(self._home.blobs)
+            self._store(bytes(self._kept))
+        self._store(data)
+        self._kept += data
+        if len(self._kept) > 2 * WHOLE_LIMIT:
+            # one character more on both sides: the cuts may move to where a character starts
+            del self._kept[KEPT_EACH + 4 : -(KEPT_EACH + 4)]
+
+    def _store(self, data: bytes) -> None:
+        assert self._file is not None
+        self._file.write(data)
+        self._digest.update(data)
+
+    def finish(self) -> OutputRecord:
+        """The record; a blob is in its place when this returns."""
+        stdout, stderr = self._counts["stdout"], self._counts["stderr"]
+        if self._file is None:
+            return OutputRecord(_text(self._kept), "", 0, stdout, stderr, None)
+        total = stdout + stderr
+        blob = Blob(self._digest.hexdigest(), total)
+        path = blob_path(self._home, blob.sha256)
+        private_folder(path.rpartition("/")[0])
+        self._file.publish(path)
+        self._file = None
+        head = self._kept[: _boundary(self._kept, KEPT_EACH)]
+        tail = self._kept[_boundary(self._kept, len(self._kept) - KEPT_EACH) :]
+        return OutputRecord(_text(head), _text(tail), total - len(head) - len(tail), stdout, stderr, blob)
+
+    def discard(self) -> None:
+        """Lets go of everything, for a run that is not recorded to its end."""
+        if self._file is not None:
+            self._file.discard()
+            self._file = None
+
+
+def _text(data: bytes | bytearray) -> str:
+    return data.decode("utf-8", "surrogateescape")
+
+
+def _boundary(data: bytearray, cut: int) -> int:
+    """`cut`, or up to three bytes before it, so that no UTF-8 sequence is torn there (RFC 3629 §3)."""
+    for back in range(4):
+        if cut - back <= 0 or data[cut - back] & 0xC0 != 0x80:
+            return max(cut - back, 0)
+    return cut

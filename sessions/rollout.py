@@ -1,0 +1,279 @@
+"""The append-only writer of one rollout.
+
+- One writer at a time: flock on the file itself, held from `create` or `open` to `close`.
+- One write(2) a record. A write that fails or comes back short raises RolloutError: that record does not count, the
+  next one takes its ordinal, and nothing the caller was told is written is missing from the file.
+- A torn tail is never cut and never glued: the next record starts on a line of its own, and its metadata says how
+  many bytes stand before it that are no record (`chain.py`). The same holds for what another program appends.
+- `open` reads the end of the file only (`tail.py`). A turn whose writer is gone is marked interrupted, once.
+
+Only `sync()` waits for the disk: for turn ends, and wherever the record must survive a power cut.
+"""
+
+import json
+import os
+import time
+from collections.abc import Mapping
+from hashlib import sha256
+from types import TracebackType
+from typing import Any, Self
+
+from doorward.sessions import chain, items, lock
+from doorward.sessions.home import FILE_MODE, Home, StoreError, private_folder
+from doorward.sessions.ids import ROLLOUT_NAME, day_folder, rollout_name, uuid7
+from doorward.sessions.line import Line, Totals
+from doorward.sessions.regular_file import open_regular
+from doorward.sessions.tail import CHUNK, read_tail
+from doorward.sessions.timestamps import rfc3339
+
+RECORD_LIMIT = 256 << 20
+"""Bytes. Outputs go to blobs long before; a record past this is a mistake of the caller."""
+
+# macOS has no fdatasync(2)
+_to_disk = getattr(os, "fdatasync", os.fsync)
+_encode = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
+
+
+class RolloutError(StoreError):
+    """The rollout cannot be written (or opened for writing). The text is one plain sentence."""
+
+
+class RolloutBusy(RolloutError):
+    """Another process writes this rollout. `pid` is None where it cannot be told."""
+
+    def __init__(self, path: str, pid: int | None) -> None:
+        super().__init__(f"{path} is being written by {f'process {pid}' if pid else 'another process'}")
+        self.pid = pid
+
+
+class Rollout:
+    """One session's file, open for appending. Made by `create` and `open`; a context manager that closes it."""
+
+    def __init__(self, descriptor: int, path: str, session: str) -> None:
+        self._descriptor = descriptor
+        self.path = path
+        self.id = session
+        self.notices: tuple[str, ...] = ()
+        """What `open` found at the end of the file, one sentence each."""
+        self.interrupted: int | None = None
+        """The turn that `open` had to mark as interrupted."""
+        self._totals = Totals()
+        self._ordinal = 0
+        self._chain = chain.NOTHING_BEFORE
+        self._linked_end = 0
+        self._folder_synced = False
+
+    @classmethod
+    def create(
+        cls, home: Home, *, cwd: str, name: str | None = None, meta: Mapping[str, Any] | None = None
+    ) -> Self:
+        """A new session with its `session_meta` written. Nothing but the file (and its folders) is made.
+
+        `meta` adds keys to the `session_meta` payload, e.g. `cli_version` and `git`. Raises RolloutError.
+        """
+        now = time.time_ns()
+        session, moment = uuid7(now), time.gmtime(now // 1_000_000_000)
+        path = f"{home.sessions}/{day_folder(moment)}/{rollout_name(session, moment)}"
+        try:
+            home.ensure()
+            descriptor = _new_file(path)
+        except StoreError as error:
+            raise RolloutError(str(error)) from error
+        rollout = cls(descriptor, path, session)
+        try:
+            os.fchmod(descriptor, FILE_MODE)
+            if not lock.take(descriptor):
+                raise RolloutBusy(path, lock.holder(os.fstat(descriptor)))
+            rollout.append(
+                *items.session_meta(session, timestamp=rfc3339(now), cwd=cwd, name=name, meta=meta)
+            )
+        except BaseException:
+            # a file without its first record is no session
+            rollout.close()
+            os.unlink(path)
+            raise
+        return rollout
+
+    @classmethod
+    def open(cls, home: Home, path: str) -> Self:
+        """An existing rollout, to go on where it ends. Raises RolloutBusy, RolloutError."""
+        named = ROLLOUT_NAME.fullmatch(os.path.basename(path))
+        if named is None:
+            raise RolloutError(f"{path} is not named as a rollout (rollout-TIME-UUID.jsonl)")
+        if path.startswith(home.archived + "/"):
+            raise RolloutError(f"the session is archived: doorward unarchive {named[1]}")
+        try:
+            descriptor = open_regular(path, os.O_RDWR | os.O_APPEND)
+        except StoreError as error:
+            raise RolloutError(str(error)) from error
+        rollout = cls(descriptor, path, named[1])
+        try:
+            rollout._go_on()
+        except BaseException:
+            rollout.close()
+            raise
+        return rollout
+
+    def _go_on(self) -> None:
+        found = os.fstat(self._descriptor)
+        if not lock.take(self._descriptor):
+            raise RolloutBusy(self.path, lock.holder(found))
+        try:
+            found = os.fstat(self._descriptor)
+            if found.st_mode & 0o077:
+                os.fchmod(self._descriptor, FILE_MODE)
+            # between opening and locking it may have been archived or deleted
+            if not os.path.samestat(found, os.stat(self.path, follow_symlinks=False)):
+                raise RolloutError(f"{self.path} was replaced by another file")
+            if found.st_size == 0:
+                raise RolloutError(f"{self.path} is empty: its session never started")
+            tail = read_tail(self._descriptor, found.st_size)
+        except OSError as error:
+            raise RolloutError(f"cannot read {self.path}: {error.strerror}") from error
+        self._chain, self._linked_end, self._totals = tail.chain, tail.linked_end, tail.totals
+        # each good record takes one number, also one that another writer left unnumbered
+        self._ordinal = (-1 if tail.ordinal is None else tail.ordinal) + tail.unnumbered + 1
+        notices = []
+        if tail.damaged:
+            lines = "line" if tail.damaged == 1 else "lines"
+            notices.append(f"{tail.damaged} {lines} at the end cannot be read and are passed over: {self.path}")
+        if tail.unnumbered:
+            notices.append(f"{tail.unnumbered} records at the end carry no ordinal: {self.path}")
+        self.notices = tuple(notices)
+        if tail.totals.open:
+            self.append(*items.turn_interrupted(self.id, tail.totals.turn))
+            self.interrupted = tail.totals.turn
+
+    @property
+    def turns(self) -> int:
+        """The highest turn number used so far; the next turn is one more."""
+        return self._totals.turn
+
+    @property
+    def totals(self) -> Totals:
+        """What the session amounts to so far."""
+        return self._totals
+
+    @property
+    def chain(self) -> str:
+        """The head digest: the link of the last record written."""
+        return self._chain
+
+    def append(self, type: str, payload: Mapping[str, Any]) -> Line:
+        """Writes one record. On return it is in the file (though perhaps not on the disk: see `sync`).
+
+        Raises RolloutError when it is not; the rollout may be tried again, e.g. when the disk has room.
+        ValueError for a record that `items` says is dropped.
+        """
+        if self._descriptor < 0:
+            raise RolloutError(f"{self.path} is closed")
+        row = items.keeping(type, payload)
+        if not row.kept:
+            raise ValueError(f"{type} {payload.get('type', '')} is not kept in rollouts: {row.why}")
+        totals = items.advanced(self._totals, type, payload)
+        timestamp = rfc3339(time.time_ns())
+        metadata: dict[str, Any] = {"turn": totals.turn, "open": totals.open, "refused": totals.refused}
+        if totals.name is not None:
+            metadata["name"] = totals.name
+        try:
+            found = os.fstat(self._descriptor)
+            if found.st_nlink == 0:
+                raise RolloutError(f"{self.path} was deleted while its session was open")
+            closing = b""
+            if found.st_size != self._linked_end:
+                closing = self._account_for(found.st_size, metadata)
+            body = (
+                f'{{"timestamp":"{timestamp}","ordinal":{self._ordinal},"type":{_encode(type)}'
+                f',"payload":{_encode(payload)},"metadata":{_encode(metadata)[:-1]},"chain":"'
+            ).encode("ascii")
+            digits = chain.link(self._chain, body)
+            data = closing + chain.sealed(body, digits)
+            if len(data) > RECORD_LIMIT:
+                raise RolloutError(f"a record of {len(data)} bytes is more than a rollout takes")
+            written = os.write(self._descriptor, data)
+        except OSError as error:
+            raise RolloutError(f"cannot write to {self.path}: {error.strerror}") from error
+        except (TypeError, ValueError, RecursionError) as error:
+            raise RolloutError(f"a {type} record cannot be written as JSON: {error}") from error
+        if written != len(data):
+            raise RolloutError(
+                f"cannot write to {self.path}: only {written} of {len(data)} bytes were taken "
+                "(the disk is full or the file too large)"
+            )
+        metadata["chain"] = digits
+        line = Line(
+            type,
+            payload,
+            timestamp,
+            self._ordinal,
+            metadata,
+            None,
+            found.st_size + len(closing),
+            len(data) - len(closing) - 1,
+        )
+        self._totals, self._chain = totals, digits
+        self._ordinal += 1
+        self._linked_end = found.st_size + len(data)
+        return line
+
+    def _account_for(self, size: int, metadata: dict[str, Any]) -> bytes:
+        """What to write first so that the record starts on its own line; `metadata` gets the account of the rest."""
+        closing = b""
+        if size and os.pread(self._descriptor, 1, size - 1) != b"\n":
+            closing = b"\n"
+        count = size + len(closing) - self._linked_end
+        if count < 0:
+            raise RolloutError(f"{self.path} has become shorter: another program cut it")
+        if count:
+            digest = sha256()
+            for start in range(self._linked_end, size, CHUNK):
+                digest.update(os.pread(self._descriptor, min(CHUNK, size - start), start))
+            digest.update(closing)
+            metadata["unchained"] = {"bytes": count, "sha256": digest.hexdigest()}
+        return closing
+
+    def sync(self) -> None:
+        """Returns when everything appended is on the disk. Raises RolloutError."""
+        try:
+            _to_disk(self._descriptor)
+            if not self._folder_synced:
+                # a new file is only found after a power cut when its folder is on the disk as well
+                folder = os.open(os.path.dirname(self.path), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+                try:
+                    os.fsync(folder)
+                finally:
+                    os.close(folder)
+                self._folder_synced = True
+        except OSError as error:
+            raise RolloutError(f"cannot bring {self.path} to the disk: {error.strerror}") from error
+
+    def close(self) -> None:
+        """Unlocks and closes; nothing is written. Twice is fine."""
+        if self._descriptor >= 0:
+            descriptor, self._descriptor = self._descriptor, -1
+            lock.release(descriptor)
+            os.close(descriptor)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def _new_file(path: str) -> int:
+    """A new file, readable so that a torn write can be accounted for; its day's folders are made when they miss."""
+    flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    try:
+        try:
+            return os.open(path, flags, FILE_MODE)
+        except FileNotFoundError:
+            day = os.path.dirname(path)
+            month = os.path.dirname(day)
+            for folder in (os.path.dirname(month), month, day):
+                private_folder(folder)
+            return os.open(path, flags, FILE_MODE)
+    except OSError as error:
+        raise StoreError(f"cannot make {path}: {error.strerror}") from error
