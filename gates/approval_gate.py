@@ -1,0 +1,60 @@
+"""Gate 5: does somebody have to be asked."""
+
+from __future__ import annotations
+
+from doorward.gates.action import Action
+from doorward.gates.dial import ApprovalPolicy, Dial
+from doorward.gates.findings import Findings
+from doorward.gates.policy_match import PolicyDecision
+from doorward.gates.verdict import Cause, Effect, Gate, Reason
+from doorward.gates.wording import plain
+
+
+def approval(dial: Dial, action: Action, findings: Findings) -> Reason:
+    """Allow or ask. In this order: an exact approval of this session, a policy rule, the approval policy."""
+    policy = ApprovalPolicy(dial.approval_policy)
+    if findings.approved:
+        return _allow("session approval", "exactly this was approved before in this session")
+    match = findings.match
+    if match is not None and match.decision is PolicyDecision.PROMPT:
+        return Reason(
+            Gate.APPROVAL,
+            f"policy {plain(match.where)}",
+            Effect.ASK,
+            f"the policy rule at {plain(match.where)} wants a person to be asked"
+            + (f": {plain(match.justification)}" if match.justification else ""),
+            Cause.POLICY_PROMPT,
+            rule=match.rule,
+        )
+    if match is not None:
+        return _allow(f"policy {plain(match.where)}", f"the policy rule at {plain(match.where)} allows it", match.rule)
+    switch = f"approval_policy={policy}"
+    if policy is ApprovalPolicy.NEVER:
+        return _allow(switch, "nobody is asked; the sandbox and the proxy hold it")
+    if policy is ApprovalPolicy.ON_FAILURE:
+        return _allow(switch, "nobody is asked before a door has refused something")
+    if findings.risks:
+        return _ask(switch, f"it is asked about because {_joined(findings.risks)}", Cause.RISKY)
+    if policy is ApprovalPolicy.UNTRUSTED and findings.changes:
+        name = plain(action.argv[0]) if action.argv else "the action"
+        return _ask(
+            switch,
+            f"only commands known to read only run unasked, and {name} used like this is none",
+            Cause.NOT_READ_ONLY,
+        )
+    if policy is ApprovalPolicy.UNTRUSTED:
+        return _allow(switch, "it is known to read only")
+    return _allow(switch, "nothing about it is risky")
+
+
+def _allow(switch: str, sentence: str, rule: str | None = None) -> Reason:
+    return Reason(Gate.APPROVAL, switch, Effect.ALLOW, sentence, rule=rule)
+
+
+def _ask(switch: str, sentence: str, cause: Cause) -> Reason:
+    return Reason(Gate.APPROVAL, switch, Effect.ASK, f"{sentence}; -a never would not ask", cause, "-a never")
+
+
+def _joined(risks: tuple[str, ...]) -> str:
+    shown = ", and ".join(risks[:3])
+    return f"{shown}, and {len(risks) - 3} more" if len(risks) > 3 else shown

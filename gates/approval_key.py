@@ -1,0 +1,31 @@
+"""The key an approval is kept under: exact, so that a yes never covers more than what was shown."""
+
+from __future__ import annotations
+
+import json
+
+from doorward.gates.action import Action
+from doorward.gates.dial import Dial
+
+
+def approval_key(dial: Dial, action: Action) -> str:
+    """A text that is equal for two actions only if a person would call them the same: the full argv, the cwd, and the
+    permissions (sandbox, writable folders, network mode, declared writes and connections).
+
+    The allowlist is not part of it: a yes to a command never opens the network, whatever it covers (P-PP-18).
+    """
+    return json.dumps(
+        [
+            str(action.kind),
+            action.argv,
+            dial.canonical(action.cwd),
+            str(dial.sandbox_mode),
+            sorted({dial.canonical(folder) for folder in (dial.workspace, *dial.writable_roots)}),
+            str(dial.network_mode),
+            sorted(action.writes),
+            sorted(action.network_to),
+            action.needs_feature,
+            action.hook_hash,
+        ],
+        separators=(",", ":"),
+    )

@@ -1,0 +1,96 @@
+"""What the later gates weigh, worked out once: the writes and hosts of an action, its risks, earlier approvals."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from os.path import join, normpath
+from typing import NamedTuple
+
+from doorward.gates.action import Action
+from doorward.gates.approval_key import approval_key
+from doorward.gates.command_knowledge import Knowledge
+from doorward.gates.dial import Dial
+from doorward.gates.known_commands import HARMLESS_FOLDERS, HARMLESS_TARGETS
+from doorward.gates.places import Ground, Place, inside, place_of
+from doorward.gates.policy_match import PolicyMatch
+from doorward.gates.wording import plain
+
+
+class Write(NamedTuple):
+    """One write that counts: as it was named, the canonical path, and where that lies."""
+
+    named: str
+    path: str
+    place: Place
+
+
+class Endpoint(NamedTuple):
+    """One declared connection and what the allowlist says of it by name: allow, ask or deny."""
+
+    host: str
+    port: int
+    answer: str
+
+    @property
+    def text(self) -> str:
+        """As a rule would name it."""
+        return f"[{plain(self.host)}]:{self.port}" if ":" in self.host else f"{plain(self.host)}:{self.port}"
+
+
+class Findings(NamedTuple):
+    """`changes` is False only for what is known to read only. `approved`: this very action was approved before."""
+
+    knowledge: Knowledge
+    writes: tuple[Write, ...]
+    endpoints: tuple[Endpoint, ...]
+    risks: tuple[str, ...]
+    changes: bool
+    approved: bool
+    match: PolicyMatch | None
+
+
+def findings_of(dial: Dial, action: Action, match: PolicyMatch | None) -> Findings:
+    """Weigh `action`. `match` is the strictest policy rule that matched it."""
+    canonical = dial.canonical
+    planted = tuple(canonical(folder) for folder in (dial.workspace, *dial.writable_roots, *dial.private_temp))
+    knowledge = dial.knowledge(action, planted)
+    grounds = (
+        (Ground.PRIVATE_TEMP, dial.private_temp),
+        (Ground.WORKSPACE, (dial.workspace,)),
+        (Ground.ADDED, dial.writable_roots),
+        (Ground.LISTED_READ_ONLY, dial.read_only),
+        (Ground.HIDDEN, dial.hidden),
+    )
+    writes: list[Write] = []
+    for named in dict.fromkeys((*action.writes, *knowledge.writes)):
+        spelled = normpath(join(action.cwd, named))
+        if spelled in HARMLESS_TARGETS or spelled.startswith(HARMLESS_FOLDERS):
+            continue
+        path = canonical(join(action.cwd, named))
+        writes.append(Write(named, path, place_of(path, grounds, dial.home)))
+    endpoints = tuple(Endpoint(host, port, dial.decide_host(host, port)) for host, port in action.network_to)
+    return Findings(
+        knowledge,
+        tuple(writes),
+        endpoints,
+        _risks(dial.workspace, knowledge, writes, endpoints),
+        changes=not knowledge.read_only or bool(writes) or bool(endpoints),
+        approved=bool(dial.approvals) and approval_key(dial, action) in dial.approvals,
+        match=match,
+    )
+
+
+def _risks(
+    workspace: str, knowledge: Knowledge, writes: Sequence[Write], endpoints: Sequence[Endpoint]
+) -> tuple[str, ...]:
+    """What the sandbox and the proxy do not make harmless (DESIGN.md §4). What lands in the private temp is gone with
+    the run; every other write outside the workspace is risky, also where `--add-dir` made it possible."""
+    outside = [
+        write for write in writes if write.place.ground is not Ground.PRIVATE_TEMP and not inside(write.path, workspace)
+    ]
+    beyond = [endpoint for endpoint in endpoints if endpoint.answer != "allow"]
+    return (
+        *knowledge.risks,
+        *(f"it writes to {plain(write.named)}, outside the workspace" for write in outside),
+        *(f"it connects to {endpoint.text}, which is not in the allowlist" for endpoint in beyond),
+    )

@@ -1,0 +1,32 @@
+"""What the policy rules say of one action: every rule that matched, and the strictest of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from enum import StrEnum
+from typing import NamedTuple
+
+
+class PolicyDecision(StrEnum):
+    """The decisions of a rule, spelled as Codex spells them; loosest first."""
+
+    ALLOW = "allow"
+    PROMPT = "prompt"
+    FORBIDDEN = "forbidden"
+
+
+class PolicyMatch(NamedTuple):
+    """One rule that matched the whole action. `rule` is its text, `where` its file and line."""
+
+    decision: PolicyDecision
+    rule: str
+    where: str
+    justification: str = ""
+
+
+_STRICTNESS = {decision: rank for rank, decision in enumerate(PolicyDecision)}
+
+
+def strictest(matches: Iterable[PolicyMatch]) -> PolicyMatch | None:
+    """The match that counts. Equals are told apart by their text, so that the order of the rules never shows."""
+    return max(matches, key=lambda match: (_STRICTNESS[match.decision], *match[1:]), default=None)

@@ -1,0 +1,158 @@
+"""May this action run: every gate in its order, each with a reason, first deny ends it (DESIGN.md §4).
+
+The order: hook trust, feature, policy, bypass, sandbox, approval, then the fuses guardian and trust. This is the one
+place that answers the question; `run`, `check`, the library and the hooks all call `resolve`, and `answered` once an
+ask came to its end.
+"""
+
+from __future__ import annotations
+
+from doorward.gates.action import Action, Kind
+from doorward.gates.approval_gate import approval
+from doorward.gates.dial import Dial as Dial
+from doorward.gates.dial import SandboxMode, Trust
+from doorward.gates.findings import findings_of
+from doorward.gates.fuses import guardian, trust
+from doorward.gates.policy_match import PolicyDecision, PolicyMatch, strictest
+from doorward.gates.sandbox_gate import sandbox
+from doorward.gates.verdict import Cause, Effect, Gate, Reason, Verdict
+from doorward.gates.wording import plain, shell_word
+
+
+def resolve(dial: Dial, action: Action) -> Verdict:
+    """The verdict on `action` with the dial where it stands. Pure, but for what the callables in the dial do.
+
+    Raises ValueError if a setting of the dial or the action's kind is no member of its enum; nothing may run then.
+    """
+    reasons: list[Reason] = []
+
+    def denied(reason: Reason) -> bool:
+        reasons.append(reason)
+        return reason.effect is Effect.DENY
+
+    if denied(_hook_trust(dial, action)) or denied(_feature(dial, action)):
+        return _verdict(reasons[-1], reasons)
+    match = strictest(dial.policy(action))
+    if denied(_policy(match)):
+        return _verdict(reasons[-1], reasons)
+    reasons.append(_bypass(dial))
+    if dial.bypass_approvals_and_sandbox:
+        return _verdict(reasons[-1], reasons)
+    findings = findings_of(dial, action, match)
+    for reason in sandbox(dial, action, findings):
+        if denied(reason):
+            return _verdict(reason, reasons)
+    deciding = approval(dial, action, findings)
+    reasons.append(deciding)
+    for fuse in (guardian, trust):
+        reason = fuse(dial, action, findings, deciding.effect)
+        if denied(reason):
+            return _verdict(reason, reasons)
+        if reason.effect is Effect.ASK:
+            deciding = reason
+    return _verdict(deciding, reasons)
+
+
+def _verdict(deciding: Reason, reasons: list[Reason]) -> Verdict:
+    return Verdict(deciding.effect, deciding.gate, tuple(reasons))
+
+
+def _hook_trust(dial: Dial, action: Action) -> Reason:
+    """Gate 0: a hook is somebody else's command; it runs only where the person said so."""
+    state = Trust(dial.project_trust)
+    if Kind(action.kind) is not Kind.HOOK:
+        return Reason(Gate.HOOK_TRUST, "kind=shell", Effect.PASS, "it is no hook")
+    if dial.bypass_hook_trust:
+        return Reason(
+            Gate.HOOK_TRUST, "--dangerously-bypass-hook-trust", Effect.PASS, "hook trust is bypassed for this call"
+        )
+    if state is Trust.TRUSTED:
+        return Reason(Gate.HOOK_TRUST, "trust_level=trusted", Effect.PASS, "the project is trusted")
+    if action.hook_hash is not None and action.hook_hash in dial.trusted_hooks:
+        return Reason(Gate.HOOK_TRUST, "trusted hook", Effect.PASS, "this very hook was trusted before")
+    remedy = f"doorward trust {shell_word(dial.workspace)}"
+    return Reason(
+        Gate.HOOK_TRUST,
+        f"trust_level={state}",
+        Effect.DENY,
+        "the hook is not trusted: neither its project nor its present content is; "
+        f"`{plain(remedy)}` would trust the project, --dangerously-bypass-hook-trust allows this one call",
+        Cause.HOOK_NOT_TRUSTED,
+        remedy,
+    )
+
+
+def _feature(dial: Dial, action: Action) -> Reason:
+    """Gate 1: what needs a feature runs only while it is in effect."""
+    name = action.needs_feature
+    if name is None:
+        return Reason(Gate.FEATURE, "needs_feature", Effect.PASS, "it needs no feature")
+    if name in dial.features:
+        return Reason(Gate.FEATURE, f"features.{plain(name)}=true", Effect.PASS, f"{plain(name)} is in effect")
+    remedy = f"doorward features enable {plain(name)}"
+    return Reason(
+        Gate.FEATURE,
+        f"features.{plain(name)}=false",
+        Effect.DENY,
+        f"it needs the feature {plain(name)}, which is off; `{remedy}` would turn it on",
+        Cause.FEATURE_OFF,
+        remedy,
+    )
+
+
+def _policy(match: PolicyMatch | None) -> Reason:
+    """Gate 2: `forbidden` ends it, whatever else is set; `prompt` and `allow` are carried on to gate 5."""
+    if match is None:
+        return Reason(Gate.POLICY, "policy", Effect.PASS, "no policy rule matches it")
+    where = plain(match.where)
+    because = f": {plain(match.justification)}" if match.justification else ""
+    decision = PolicyDecision(match.decision)
+    if decision is PolicyDecision.FORBIDDEN:
+        return Reason(
+            Gate.POLICY,
+            f"policy {where}",
+            Effect.DENY,
+            f"the policy rule at {where} forbids it{because}; no option overrides that, only changing the rule",
+            Cause.FORBIDDEN,
+            rule=match.rule,
+        )
+    effect, what = (
+        (Effect.ASK, "wants a person to be asked") if decision is PolicyDecision.PROMPT else (Effect.ALLOW, "allows it")
+    )
+    return Reason(
+        Gate.POLICY, f"policy {where}", effect, f"the policy rule at {where} {what}{because}", rule=match.rule
+    )
+
+
+def _bypass(dial: Dial) -> Reason:
+    """Gate 3: the one switch that skips what follows, the operating system's sandbox included."""
+    if dial.bypass_approvals_and_sandbox:
+        return Reason(
+            Gate.BYPASS,
+            "--dangerously-bypass-approvals-and-sandbox",
+            Effect.ALLOW,
+            "BYPASSED: NO APPROVAL, NO GUARDIAN, NO SANDBOX; the command runs unconfined",
+        )
+    SandboxMode(dial.sandbox_mode)  # a mode that is none must not reach the gates that compare with it
+    return Reason(Gate.BYPASS, "bypass", Effect.PASS, "nothing is bypassed")
+
+
+def answered(verdict: Verdict, yes: bool | None, channel: str = "terminal") -> Verdict:
+    """What became of an ask: the verdict with the answer as one more reason of the gate that asked, allow or deny.
+
+    `yes` None means that nobody could answer or nobody did, which is a no. `channel` says where the answer was sought.
+    Raises ValueError for a verdict that asks nothing.
+    """
+    if verdict.verdict is not Effect.ASK:
+        raise ValueError(f"nothing was asked: the verdict is {verdict.verdict}")
+    asked = verdict.deciding
+    if yes:
+        effect, cause, sentence = Effect.ALLOW, Cause.NONE, "a person was asked and allowed it"
+    elif yes is None:
+        effect, cause = Effect.DENY, Cause.NOT_ANSWERED
+        sentence = f"ask, and nobody could answer: {asked.sentence}"
+    else:
+        effect, cause, sentence = Effect.DENY, Cause.PERSON_DENIED, "a person was asked and said no"
+    remedy = asked.remedy if effect is Effect.DENY else ""
+    reason = Reason(verdict.gate, channel, effect, sentence, cause, remedy, asked.rule)
+    return Verdict(effect, verdict.gate, (*verdict.reasons, reason))

@@ -1,0 +1,28 @@
+"""What a reviewer can answer. Only one of these is a yes; each way of not saying yes has its own name."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import NamedTuple
+
+
+class ReviewStatus(StrEnum):
+    """How a review ended."""
+
+    ALLOWED = "allowed"
+    """A clear, well-formed allow in time."""
+    DENIED = "denied"
+    """A clear, well-formed deny in time."""
+    TIMED_OUT = "timed-out"
+    """Nothing within `guardian.timeout`."""
+    UNREADABLE = "unreadable"
+    """Prose, `{}`, an unknown decision, more than one document."""
+    FAILED = "failed"
+    """It could not be started, crashed, or exited with a status other than 0."""
+
+
+class Review(NamedTuple):
+    """One answer; `reason` is the reviewer's own text (foreign, shown escaped)."""
+
+    status: ReviewStatus
+    reason: str = ""
