@@ -1,8 +1,7 @@
 """May this action run: every gate in its order, each with a reason, first deny ends it (DESIGN.md §4).
 
 The order: hook trust, feature, policy, bypass, sandbox, approval, then the fuses guardian and trust. This is the one
-place that answers the question; `run`, `check`, the library and the hooks all call `resolve`, and `answered` once an
-ask came to its end.
+place that answers the question; `run`, `check`, the library and the hooks all call `resolve`.
 """
 
 from __future__ import annotations
@@ -135,24 +134,3 @@ def _bypass(dial: Dial) -> Reason:
         )
     SandboxMode(dial.sandbox_mode)  # a mode that is none must not reach the gates that compare with it
     return Reason(Gate.BYPASS, "bypass", Effect.PASS, "nothing is bypassed")
-
-
-def answered(verdict: Verdict, yes: bool | None, channel: str = "terminal") -> Verdict:
-    """What became of an ask: the verdict with the answer as one more reason of the gate that asked, allow or deny.
-
-    `yes` None means that nobody could answer or nobody did, which is a no. `channel` says where the answer was sought.
-    Raises ValueError for a verdict that asks nothing.
-    """
-    if verdict.verdict is not Effect.ASK:
-        raise ValueError(f"nothing was asked: the verdict is {verdict.verdict}")
-    asked = verdict.deciding
-    if yes:
-        effect, cause, sentence = Effect.ALLOW, Cause.NONE, "a person was asked and allowed it"
-    elif yes is None:
-        effect, cause = Effect.DENY, Cause.NOT_ANSWERED
-        sentence = f"ask, and nobody could answer: {asked.sentence}"
-    else:
-        effect, cause, sentence = Effect.DENY, Cause.PERSON_DENIED, "a person was asked and said no"
-    remedy = asked.remedy if effect is Effect.DENY else ""
-    reason = Reason(verdict.gate, channel, effect, sentence, cause, remedy, asked.rule)
-    return Verdict(effect, verdict.gate, (*verdict.reasons, reason))

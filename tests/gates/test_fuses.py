@@ -7,9 +7,10 @@ from collections.abc import Callable, Sequence
 import pytest
 
 from doorward.gates.action import Action
+from doorward.gates.answer import Answer, settle
 from doorward.gates.approval_key import approval_key
 from doorward.gates.dial import Dial
-from doorward.gates.resolver import answered, resolve
+from doorward.gates.resolver import resolve
 from doorward.gates.review import Review, ReviewStatus
 from doorward.gates.verdict import Cause
 
@@ -46,7 +47,7 @@ def test_only_a_clear_yes_of_the_reviewer_lets_it_pass(
     got = resolve(guarded._replace(reviewer=lambda action, risks: Review(status, "because")), shell("rm", "a"))
     assert (got.verdict, got.deciding.cause) == (verdict, cause)
     if verdict == "ask":
-        assert answered(got, None).verdict == "deny"
+        assert settle(got, Answer.NOBODY, "terminal").verdict == "deny"
 
 
 def test_a_reviewer_that_breaks_has_not_said_yes(guarded: Dial, shell: Shell) -> None:

@@ -7,10 +7,11 @@ from collections.abc import Callable
 import pytest
 
 from doorward.gates.action import Action
+from doorward.gates.answer import Answer, settle
 from doorward.gates.dial import Dial
 from doorward.gates.policy_match import PolicyDecision, PolicyMatch
 from doorward.gates.refusal import refusal_of
-from doorward.gates.resolver import answered, resolve
+from doorward.gates.resolver import resolve
 
 Shell = Callable[..., Action]
 
@@ -38,7 +39,7 @@ def test_it_has_the_keys_of_a_network_refusal_in_order_and_its_gate(dial: Dial, 
 
 def test_an_unanswered_question_is_told_from_a_no(dial: Dial, shell: Shell) -> None:
     asked = resolve(dial, shell("rm", "x"))
-    unanswered, denied = refusal_of(answered(asked, None)), refusal_of(answered(asked, False))
+    unanswered, denied = (refusal_of(settle(asked, answer, "terminal")) for answer in (Answer.NOBODY, Answer.NO))
     assert (unanswered["decision"], unanswered["reason"], unanswered["hint"]) == ("ask", "not_answered", "-a never")
     assert (denied["decision"], denied["reason"]) == ("deny", "person_denied")
 

@@ -10,7 +10,7 @@ from doorward.gates.action import Action
 from doorward.gates.approval_key import approval_key
 from doorward.gates.dial import Dial
 from doorward.gates.policy_match import PolicyDecision, PolicyMatch
-from doorward.gates.resolver import answered, resolve
+from doorward.gates.resolver import resolve
 from doorward.gates.verdict import Cause, Effect, Gate, Verdict
 
 Shell = Callable[..., Action]
@@ -200,26 +200,6 @@ def test_an_approval_under_other_permissions_is_not_found(dial: Dial, shell: She
     assert resolve(approved, action).verdict == "allow"
     assert resolve(approved._replace(writable_roots=("/data",)), action).verdict == "ask"
     assert resolve(approved, action._replace(cwd="/work/project/sub")).verdict == "ask"
-
-
-# what an ask becomes
-
-
-def test_nobody_means_no(dial: Dial, shell: Shell) -> None:
-    asked = resolve(dial, shell("rm", "-rf", "build"))
-    verdict = answered(asked, None)
-    assert (verdict.verdict, verdict.gate, verdict.deciding.cause) == ("deny", "approval", Cause.NOT_ANSWERED)
-    assert verdict.deciding.sentence.startswith("ask, and nobody could answer")
-    assert verdict.reasons[:-1] == asked.reasons
-
-
-def test_a_clear_answer_is_the_last_reason(dial: Dial, shell: Shell) -> None:
-    asked = resolve(dial, shell("rm", "-rf", "build"))
-    assert answered(asked, True).verdict == "allow"
-    no = answered(asked, False, "approvals.queue")
-    assert (no.verdict, no.deciding.cause, no.deciding.switch) == ("deny", Cause.PERSON_DENIED, "approvals.queue")
-    with pytest.raises(ValueError, match="nothing was asked"):
-        answered(no, True)
 
 
 # the order and the form
