@@ -56,6 +56,7 @@ EVENTS: Mapping[str, Keeping] = {
     "token_count": Keeping(True, "what the turn used"),
     "thread_name_updated": Keeping(True, "a rename"),
     "connection_opened": Keeping(True, "network decision, written before the first byte passes"),
+    "malformed_request": Keeping(True, "a request nobody can judge, refused as such"),
     "approval_asked": Keeping(True, "that somebody was asked, and what about"),
     "approval_answered": Keeping(True, "who answered what, before it takes effect"),
     "agent_message_delta": Keeping(False, "streaming; the whole message follows"),
@@ -74,30 +75,43 @@ EVENTS: Mapping[str, Keeping] = {
 _KEPT_WHEN_UNKNOWN = Keeping(True, "not known here: nothing is dropped by accident")
 
 # Codex renamed these and reads both spellings.
-_STARTS = frozenset(("task_started", "turn_started"))
-_ENDS = frozenset(("task_complete", "turn_complete", "turn_aborted"))
+_BOUNDARIES: Mapping[str, Literal["started", "ended"]] = {
+    "task_started": "started",
+    "turn_started": "started",
+    "task_complete": "ended",
+    "turn_complete": "ended",
+    "turn_aborted": "ended",
+}
 
 
 def keeping(type: str, payload: Mapping[str, Any]) -> Keeping:
     """The row of the table that a record falls under."""
     if type == "event_msg":
-        return EVENTS.get(payload.get("type", ""), _KEPT_WHEN_UNKNOWN)
+        return EVENTS.get(_kind(payload), _KEPT_WHEN_UNKNOWN)
     return RECORDS.get(type, _KEPT_WHEN_UNKNOWN)
+
+
+def _kind(payload: Mapping[str, Any]) -> str:
+    kind = payload.get("type")
+    return kind if isinstance(kind, str) else ""
+
+
+def turn_change(type: str, payload: Mapping[str, Any]) -> Literal["started", "ended"] | None:
+    """Whether a record begins a turn, or ends one."""
+    return _BOUNDARIES.get(_kind(payload)) if type == "event_msg" else None
 
 
 def advanced(totals: Totals, type: str, payload: Mapping[str, Any]) -> Totals:
     """The session's totals after one more record."""
     if type == "refusal":
         return totals._replace(refused=totals.refused + 1)
-    if type != "event_msg":
-        return totals
-    kind = payload.get("type")
-    if kind in _STARTS:
+    change = turn_change(type, payload)
+    if change == "started":
         turn = payload.get("turn")
         return totals._replace(turn=turn if isinstance(turn, int) else totals.turn + 1, open=True)
-    if kind in _ENDS:
+    if change == "ended":
         return totals._replace(open=False)
-    if kind == "thread_name_updated":
+    if type == "event_msg" and payload.get("type") == "thread_name_updated":
         name = payload.get("thread_name")
         return totals._replace(name=name if isinstance(name, str) else None)
     return totals
