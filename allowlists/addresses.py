@@ -100,7 +100,7 @@ def classify(ip: IPAddress) -> AddressClass:
     if ip.version == 4:
         return _IPV4.kind_of(int(ip))
     own = _IPV6.kind_of(int(ip))
-    if exact_only(own) or own is AddressClass.LOOPBACK:
+    if exact_only(own):
         return own
     for inside in embedded(ip):
         carried = _IPV4.kind_of(int(inside))

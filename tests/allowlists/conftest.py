@@ -4,12 +4,17 @@ from collections.abc import Callable, Iterable, Mapping
 from ipaddress import ip_address
 from typing import Any
 
+import hypothesis
 import pytest
 
 from doorward.allowlists.decision import Decision
 from doorward.allowlists.host import parse_host_port
 from doorward.allowlists.rule import Entry, Origin, Rule, RuleEffect, parse_rule
 from doorward.allowlists.ruleset import AddressVerdict, RuleSet
+
+# a busy machine is no failure
+hypothesis.settings.register_profile("allowlists", deadline=None)
+hypothesis.settings.load_profile("allowlists")
 
 FLAG = {"allow": Origin("flag", "--allow"), "deny": Origin("flag", "--deny")}
 

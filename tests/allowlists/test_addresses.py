@@ -168,6 +168,7 @@ def test_metadata_addresses(text: str) -> None:
         ("2606:2800:220:1:200:5efe:192.168.0.1", "private"),
         ("2606:2800:220:1:200:5efe:93.184.216.34", "global"),
         ("fe80::5efe:93.184.216.34", "link_local"),
+        ("fe80::5efe:10.0.0.5", "link_local"),
         ("fd00:ec2::254", "metadata"),
     ],
 )

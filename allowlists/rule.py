@@ -1,0 +1,252 @@
+"""One rule: what a person wrote, what it means, and where it came from.
+
+An entry is text in the grammar of `pattern.py`, or a table with more to say:
+
+    {host = "db.corp:5432", addresses = ["10.0.0.0/8"], tls = "any"}
+
+`addresses` lists what the guard lets pass for these names; `tls = "any"` lifts the check of the TLS name. A flag takes
+the same table as inline TOML. Without a port an allow means 80 and 443, a deny every port.
+
+`localhost` is the one name that brings its addresses: `localhost:8080` opens 127.0.0.1 and ::1 on that port, asked for
+by that name and no other. An address rule opens the literal alone: with `127.0.0.1:4318`, `localhost:4318` is shut.
+"""
+
+from collections.abc import Iterable, Mapping
+from ipaddress import ip_network
+from typing import Literal, NamedTuple
+
+from doorward.allowlists.addresses import IPNetwork, opens_local
+from doorward.allowlists.pattern import (
+    EVERY_PORT,
+    WEB_PORTS,
+    Kind,
+    MalformedPattern,
+    Pattern,
+    Ports,
+    parse_network,
+    parse_pattern,
+)
+from doorward.allowlists.spelling import above_registry_suffix, canonical, suggest
+from doorward.allowlists.suffixes import SuffixKind, suffix_kind
+
+RuleEffect = Literal["allow", "deny"]
+Tls = Literal["name", "any"]
+Entry = str | Mapping[str, object]
+
+LOOPBACK_OF_LOCALHOST: tuple[IPNetwork, ...] = (ip_network("127.0.0.1"), ip_network("::1"))
+
+_KEYS = ("host", "addresses", "tls")
+
+
+class Origin(NamedTuple):
+    """`source`: builtin, file, preset, flag, api or policy. `where`: `--allow`, `config.toml:12`, `@pip`."""
+
+    source: str
+    where: str
+
+
+class Rule(NamedTuple):
+    """`addresses` are the networks the rule opens past the guard besides a literal or block it names itself."""
+
+    effect: RuleEffect
+    text: str
+    pattern: Pattern
+    ports: Ports
+    ports_named: bool
+    origin: Origin
+    addresses: tuple[IPNetwork, ...] = ()
+    tls: Tls = "name"
+    notices: tuple[str, ...] = ()
+
+    @property
+    def opened(self) -> tuple[IPNetwork, ...]:
+        """Every network whose local addresses the rule opens."""
+        return self.addresses if self.pattern.network is None else (self.pattern.network, *self.addresses)
+
+    @property
+    def described(self) -> str:
+        """`the rule *.a.test (--allow)`, for messages."""
+        return f"the rule {self.text} ({self.origin.where})"
+
+
+class MalformedRule(ValueError):
+    """An entry that cannot be used. `position` counts from 1 within its list; `suggestion` parses, or is None."""
+
+    def __init__(
+        self, entry: str, problem: str, *, origin: Origin, suggestion: str | None = None, position: int | None = None
+    ) -> None:
+        self.entry = entry
+        self.problem = problem
+        self.origin = origin
+        self.suggestion = suggestion
+        self.position = position
+        super().__init__(entry, problem)
+
+    def __str__(self) -> str:
+        place = self.origin.where if self.position is None else f"{self.origin.where}, entry {self.position}"
+        text = f"{place}: {self.entry!r} is no usable rule: {self.problem}"
+        return text if self.suggestion is None else f"{text}; write {self.suggestion!r}"
+
+
+class MalformedRules(MalformedRule):
+    """Every bad entry of a configuration; as a MalformedRule it stands for the first."""
+
+    def __init__(self, problems: Iterable[MalformedRule]) -> None:
+        self.problems = tuple(problems)
+        first = self.problems[0]
+        super().__init__(
+            first.entry, first.problem, origin=first.origin, suggestion=first.suggestion, position=first.position
+        )
+
+    def __str__(self) -> str:
+        if len(self.problems) == 1:
+            return str(self.problems[0])
+        return "\n".join((f"{len(self.problems)} rules cannot be used:", *(f"  {each}" for each in self.problems)))
+
+
+def parse_rule(entry: Entry, effect: RuleEffect, origin: Origin) -> Rule:
+    """Raises MalformedRule naming what is wrong and the nearest valid spelling."""
+    if isinstance(entry, str):
+        if entry.startswith("{"):
+            return _parse_table(_inline_table(entry, origin), entry, effect, origin)
+        return _parse_text(entry, effect, origin)
+    return _parse_table(entry, table_text(entry), effect, origin)
+
+
+def parse_rules(entries: Iterable[Entry], effect: RuleEffect, origin: Origin) -> tuple[Rule, ...]:
+    """All of one list. Raises MalformedRules with every bad entry and its position."""
+    rules: list[Rule] = []
+    problems: list[MalformedRule] = []
+    for position, entry in enumerate(entries, 1):
+        try:
+            rules.append(parse_rule(entry, effect, origin))
+        except MalformedRule as problem:
+            problem.position = position
+            problems.append(problem)
+    if problems:
+        raise MalformedRules(problems)
+    return tuple(rules)
+
+
+def table_text(table: Mapping[str, object]) -> str:
+    """The table as inline TOML, as far as its values allow."""
+    import json  # a TOML basic string is a JSON string for all text that a rule may hold
+
+    return "{" + ", ".join(f"{key} = {json.dumps(value, default=repr)}" for key, value in table.items()) + "}"
+
+
+def _parse_text(text: str, effect: RuleEffect, origin: Origin) -> Rule:
+    if text.startswith("@"):
+        raise MalformedRule(
+            text, "a preset is expanded before rules are read, and only an allow takes one", origin=origin
+        )
+    try:
+        pattern, ports = parse_pattern(text)
+    except MalformedPattern as problem:
+        suggestion = suggest(text, wildcard_above_suffix=effect == "deny")
+        raise MalformedRule(text, str(problem), origin=origin, suggestion=suggestion) from None
+    notices: tuple[str, ...] = ()
+    addresses: tuple[IPNetwork, ...] = ()
+    if effect == "allow":
+        if pattern.kind is not Kind.EXACT:
+            notices = _notices(text, pattern, origin)
+        elif pattern.name == "localhost":
+            addresses = LOOPBACK_OF_LOCALHOST
+    if ports is None:
+        return Rule(
+            effect,
+            text,
+            pattern,
+            WEB_PORTS if effect == "allow" else EVERY_PORT,
+            False,
+            origin,
+            addresses,
+            "name",
+            notices,
+        )
+    return Rule(effect, text, pattern, ports, True, origin, addresses, "name", notices)
+
+
+def _notices(text: str, pattern: Pattern, origin: Origin) -> tuple[str, ...]:
+    """What a person should hear about a wide allow. Raises MalformedRule above a registry's suffix."""
+    if pattern.kind is Kind.ANY:
+        return (f"{text} ({origin.where}) opens EVERY public host; only private and metadata addresses stay shut",)
+    if pattern.network is not None:
+        if opens_local(pattern.network):
+            return (f"{text} ({origin.where}) also opens local addresses inside it, such as private or loopback ones",)
+        return ()
+    if above_registry_suffix(pattern):
+        raise MalformedRule(
+            text,
+            f"{pattern.name} is a registry's suffix: the wildcard would open the sites of strangers",
+            origin=origin,
+            suggestion=suggest(text, wildcard_above_suffix=False),
+        )
+    if suffix_kind(pattern.name) is SuffixKind.SHARED:
+        return (f"{text} ({origin.where}) opens a shared zone: anyone may have a name under {pattern.name}",)
+    return ()
+
+
+def _inline_table(entry: str, origin: Origin) -> Mapping[str, object]:
+    import tomllib  # only for a table given on the command line
+
+    try:
+        table = tomllib.loads(f"rule = {entry}")
+    except tomllib.TOMLDecodeError as problem:
+        raise MalformedRule(entry, f"the table is not valid inline TOML: {problem}", origin=origin) from None
+    rule = table["rule"]
+    if len(table) != 1 or not isinstance(rule, dict):
+        raise MalformedRule(entry, "the entry is more than one inline table", origin=origin)
+    return rule
+
+
+def _parse_table(table: Mapping[str, object], shown: str, effect: RuleEffect, origin: Origin) -> Rule:
+    def wrong(problem: str, suggestion: str | None = None) -> MalformedRule:
+        return MalformedRule(shown, problem, origin=origin, suggestion=suggestion)
+
+    for key in table:
+        if key not in _KEYS:
+            raise wrong(f"a rule has no key {key!r}; it has {', '.join(_KEYS)}", _with_nearest_key(table, key))
+    host = table.get("host")
+    if not isinstance(host, str) or host.startswith("{"):
+        raise wrong("the table needs a host, as text")
+    try:
+        rule = _parse_text(host, effect, origin)
+    except MalformedRule as problem:
+        better = None if problem.suggestion is None else table_text({**table, "host": problem.suggestion})
+        raise wrong(problem.problem, better) from None
+    if effect == "deny" and len(table) > 1:
+        raise wrong("a deny has nothing but its host: what it matches is shut on every address", host)
+    tls = table.get("tls", "name")
+    if tls != "name" and tls != "any":
+        raise wrong('tls is "name" or "any"', table_text({**table, "tls": "name"}))
+    listed = table.get("addresses", [])
+    if not isinstance(listed, list | tuple) or not all(isinstance(each, str) for each in listed):
+        raise wrong("addresses is a list of addresses or blocks, as text")
+    if listed and rule.pattern.kind in {Kind.ANY, Kind.NETWORK}:
+        raise wrong("addresses goes with names; a star never opens local addresses, and an address rule names its own")
+    try:
+        networks = tuple(parse_network(each) for each in listed)
+    except MalformedPattern as problem:
+        raise wrong(f"in addresses: {problem}") from None
+    return rule._replace(text=shown, addresses=(*rule.addresses, *networks), tls=tls)
+
+
+def _with_nearest_key(table: Mapping[str, object], key: str) -> str | None:
+    import difflib
+
+    near = difflib.get_close_matches(key, _KEYS, n=1)
+    return table_text({near[0] if name == key else name: value for name, value in table.items()}) if near else None
+
+
+def rule_entry(rule: Rule) -> str:
+    """The rule's canonical entry: one spelling for one meaning, read back by parse_rule."""
+    host = canonical(rule.pattern, rule.ports if rule.ports_named else None)
+    own = LOOPBACK_OF_LOCALHOST if rule.pattern == Pattern(Kind.EXACT, "localhost") else ()
+    more: dict[str, object] = {}
+    extra = [str(network) for network in rule.addresses if network not in own]
+    if extra:
+        more["addresses"] = extra
+    if rule.tls == "any":
+        more["tls"] = "any"
+    return table_text({"host": host, **more}) if more else host

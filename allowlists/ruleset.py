@@ -1,0 +1,382 @@
+"""The rules of one run, and the two questions they answer: may this host be asked for, and which address is dialled?
+
+- By name alone, before any look-up: deny, then allow, then ask if someone can be asked, then deny.
+- A deny beats every allow, however narrow: `deny 127.0.0.0/8` shuts 127.0.0.5 though a rule allows it. Such a rule is
+  dead, and a notice says so.
+- A literal is judged as a literal: it is open only to a rule that names it or its block, or, if public, to the star.
+- A name that no rule names is `not_allowed`, whatever it would resolve to. Two names are special: the star leaves out
+  names without a dot, and no wildcard covers a cloud's metadata names.
+- After the one look-up each address is judged: a deny of it, or of what it carries, drops it; so does not being public,
+  unless a rule for this name opens it or a pin gave it. What is left may be dialled, and nothing else.
+- What several allow rules open for one name adds up; adding an allow never shuts anything.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from doorward.allowlists.addresses import (
+    AddressClass,
+    IPAddress,
+    IPNetwork,
+    classify,
+    exact_only,
+    opens,
+    pinnable,
+    unmap,
+    views,
+)
+from doorward.allowlists.decision import Decision, Effect, Reason, Source
+from doorward.allowlists.hint import allow_option, entry_for, entry_for_www, undo_option
+from doorward.allowlists.host import (
+    Address,
+    Host,
+    MalformedHost,
+    Name,
+    authority_text,
+    host_text,
+    parse_address,
+    parse_rule_host,
+)
+from doorward.allowlists.index import RuleIndex, at_port, rules_of
+from doorward.allowlists.layers import covers
+from doorward.allowlists.pattern import EVERY_PORT, Kind, pattern_for, ports_text
+from doorward.allowlists.rule import LOOPBACK_OF_LOCALHOST, MalformedRule, MalformedRules, Origin, Rule
+from doorward.allowlists.special_purpose import DESCRIPTIONS, METADATA_NAMES
+
+_LOCALHOST = tuple(network.network_address for network in LOOPBACK_OF_LOCALHOST)
+
+
+class AddressVerdict(NamedTuple):
+    """`usable` in the order given; `dropped` with what each is for; `denied_by` for those a deny rule dropped.
+
+    `decision` is the decision judged, or a deny when nothing is usable.
+    """
+
+    usable: tuple[IPAddress, ...]
+    dropped: tuple[tuple[IPAddress, AddressClass], ...]
+    decision: Decision
+    denied_by: tuple[tuple[IPAddress, Rule], ...] = ()
+
+
+class RuleSet:
+    """Immutable. Make it with `build`."""
+
+    __slots__ = ("_allow", "_any_tls", "_can_ask", "_deny", "_own", "_pins", "allow", "deny", "notices")
+
+    allow: tuple[Rule, ...]
+    deny: tuple[Rule, ...]
+    #: What a person should hear before the run: wide allows, dead rules, pins without a rule.
+    notices: tuple[str, ...]
+
+    def __init__(
+        self,
+        allow: tuple[Rule, ...],
+        deny: tuple[Rule, ...],
+        pins: Mapping[str, tuple[IPAddress, ...]],
+        can_ask: bool,
+        own_addresses: frozenset[IPAddress],
+        notices: Iterable[str],
+    ) -> None:
+        self.allow = allow
+        self.deny = deny
+        self._allow = RuleIndex(allow)
+        self._deny = RuleIndex(deny)
+        self._any_tls = any(rule.tls == "any" for rule in allow)
+        self._pins = dict(pins)
+        self._can_ask = can_ask
+        self._own = own_addresses
+        self.notices = tuple(dict.fromkeys((*notices, *self._dead_allows(), *self._idle_pins())))
+
+    @classmethod
+    def build(
+        cls,
+        allow: Iterable[Rule],
+        deny: Iterable[Rule],
+        *,
+        hosts: Mapping[str, str] = {},
+        pins: Mapping[str, Iterable[str]] = {},
+        can_ask: bool = False,
+        own_addresses: Iterable[IPAddress] = (),
+    ) -> "RuleSet":
+        """`hosts` is `network.hosts`; `pins` are the addresses presets were resolved to (loopback, link-local and
+        metadata ones are left out of those). `own_addresses` are the machine's interface addresses.
+
+        Raises MalformedRules.
+        """
+        allow, deny = tuple(allow), tuple(deny)
+        problems = []
+        if allow:
+            problems = [
+                _dead_beside(rule) for rule in deny if rule.pattern.kind is Kind.ANY and rule.ports == EVERY_PORT
+            ]
+        notices = [notice for rule in allow for notice in rule.notices]
+        resolved: dict[str, tuple[IPAddress, ...]] = {}
+        for name, texts in pins.items():
+            kept = []
+            for ip in _pinned(name, texts, Origin("preset", "pins"), problems):
+                if not pinnable(ip):
+                    notices.append(f"{name} resolves to {ip}, {DESCRIPTIONS[classify(ip)]}; it is not pinned to it")
+                else:
+                    kept.append(ip)
+            resolved[_pin_name(name, problems)] = tuple(kept)
+        for name, text in hosts.items():
+            found = _pinned(name, [text], Origin("file", f'network.hosts."{name}"'), problems)
+            resolved[_pin_name(name, problems)] = tuple(found)
+        if problems:
+            raise MalformedRules(problems)
+        return cls(allow, deny, resolved, can_ask, frozenset(map(unmap, own_addresses)), notices)
+
+    def decide(self, host: Host, port: int) -> Decision:
+        """By name alone: nothing is looked up. For a literal the address guard has spoken too."""
+        if host.__class__ is not Name and host.__class__ is not Address:
+            raise TypeError("a host comes from parse_host or address_host")
+        rule = self._denying(host, port)
+        if rule is not None:
+            return self._denied(rule, host, port, f"{authority_text(host, port)} is denied by {rule.described}")
+        rule = self._allowing(host, port)
+        if rule is not None:
+            message = f"{authority_text(host, port)} is allowed by {rule.described}"
+            return Decision(Effect.ALLOW, Reason.ALLOWED, Source.BASELINE_POLICY, rule, host, port, message, "")
+        return self._not_allowed(host, port)
+
+    def granted(self, decision: Decision, where: str) -> Decision:
+        """The allow that a yes to an `ask` means: this host on this port, a literal's own address opened, no more."""
+        rule = Rule(
+            effect="allow",
+            text=authority_text(decision.host, decision.port),
+            pattern=pattern_for(decision.host),
+            ports=((decision.port, decision.port),),
+            ports_named=True,
+            origin=Origin("policy", where),
+        )
+        message = f"{rule.text} is allowed by an answer ({where})"
+        return Decision(Effect.ALLOW, Reason.ALLOWED, Source.DECIDER, rule, decision.host, decision.port, message, "")
+
+    def pin(self, host: Host) -> tuple[IPAddress, ...]:
+        """The addresses the host has without a look-up: a pin, a literal itself, loopback for `localhost`; else ()."""
+        if isinstance(host, Address):
+            return (host.ip,)
+        return self._pins.get(host.text) or (_LOCALHOST if host.text == "localhost" else ())
+
+    def judge(self, decision: Decision, addresses: Iterable[IPAddress]) -> AddressVerdict:
+        """Which of the addresses the name resolved to may be dialled. `addresses` must not be empty (ValueError):
+        a name that does not resolve is no matter of policy. Nothing is usable unless the decision allows."""
+        found = tuple(dict.fromkeys(map(unmap, addresses)))
+        if not found:
+            raise ValueError("no address to judge")
+        if decision.effect is not Effect.ALLOW:
+            return AddressVerdict((), (), decision)
+        usable: list[IPAddress] = []
+        dropped: list[tuple[IPAddress, AddressClass]] = []
+        denied_by: list[tuple[IPAddress, Rule]] = []
+        opened: list[IPNetwork] | None = None
+        for ip in found:
+            kind = self._class(ip)
+            denying = self._denying_address(ip, decision.port)
+            if denying is not None:
+                dropped.append((ip, kind))
+                denied_by.append((ip, denying))
+                continue
+            if kind is not AddressClass.GLOBAL:
+                if opened is None:
+                    opened = self._opened(decision)
+                if not opens(opened, ip) and ip not in self._pins.get(host_text(decision.host), ()):
+                    dropped.append((ip, kind))
+                    continue
+            usable.append(ip)
+        if not usable:
+            decision = self._none_left(decision, dropped, dict(denied_by))
+        return AddressVerdict(tuple(usable), tuple(dropped), decision, tuple(denied_by))
+
+    # --- by name -----------------------------------------------------------------------------------------------
+
+    def _denying(self, host: Host, port: int) -> Rule | None:
+        deny = self._deny
+        if not deny.size:
+            return None
+        if isinstance(host, Address):
+            return self._denying_address(host.ip, port) or deny.star_at(port)
+        return deny.find(host, port) or deny.star_at(port)
+
+    def _denying_address(self, ip: IPAddress, port: int) -> Rule | None:
+        if self._deny.size:
+            for view in views(ip):
+                rule = self._deny.find_address(view, port)
+                if rule is not None:
+                    return rule
+        return None
+
+    def _allowing(self, host: Host, port: int) -> Rule | None:
+        allow = self._allow
+        if isinstance(host, Address):
+            rule = allow.find_address(host.ip, port)
+            if rule is not None:
+                network = rule.pattern.network
+                single = network is not None and network.prefixlen == network.max_prefixlen
+                return rule if single or not exact_only(classify(host.ip)) else None
+            rule = allow.star_at(port)
+            return rule if rule is not None and self._class(host.ip) is AddressClass.GLOBAL else None
+        text = host.text
+        if text in METADATA_NAMES:
+            return allow.find_exact(text, port)
+        rule = allow.find(host, port)
+        star = allow.star_at(port) if "." in text else None
+        if rule is None:
+            return star
+        if self._any_tls and rule.tls != "any":
+            # what rules open adds up, so a wider rule that lifts the TLS check answers before a narrower that does not
+            others = (*(at_port(node, port) for node in allow.nodes(host)), star)
+            return next((other for other in others if other is not None and other.tls == "any"), rule)
+        return rule
+
+    def _opened(self, decision: Decision) -> list[IPNetwork]:
+        """Every network that the allow rules for this host and port open."""
+        networks = [] if decision.rule is None else [*decision.rule.opened]
+        if isinstance(decision.host, Name) and decision.host.text in METADATA_NAMES:
+            return networks
+        for node in self._allow.nodes(decision.host):
+            for rule in rules_of(node):
+                if rule.opened and at_port(rule, decision.port) is not None:
+                    networks.extend(rule.opened)
+        return networks
+
+    def _class(self, ip: IPAddress) -> AddressClass:
+        kind = classify(ip)
+        if kind is AddressClass.GLOBAL and self._own and not self._own.isdisjoint(views(ip)):
+            return AddressClass.OWN
+        return kind
+
+    # --- refusals ----------------------------------------------------------------------------------------------
+
+    def _denied(self, rule: Rule, host: Host, port: int, message: str) -> Decision:
+        return Decision(
+            Effect.DENY, Reason.DENIED, Source.BASELINE_POLICY, rule, host, port, message, undo_option(rule)
+        )
+
+    def _not_allowed(self, host: Host, port: int) -> Decision:
+        asked = authority_text(host, port)
+        entry = entry_for(host, port)
+        nearest = self._on_another_port(host)
+        effect = Effect.ASK if self._can_ask else Effect.DENY
+        kind = self._class(host.ip) if isinstance(host, Address) else AddressClass.GLOBAL
+        if nearest is not None:
+            reason = Reason.PORT_NOT_ALLOWED
+            message = f"{nearest.described} opens {ports_text(nearest.ports)} of {host_text(host)}, not port {port}"
+        elif isinstance(host, Address) and kind is not AddressClass.GLOBAL:
+            reason = Reason.NOT_ALLOWED_LOCAL
+            message = f"{host.ip} is {DESCRIPTIONS[kind]}; only a rule that names it opens it"
+            if kind is AddressClass.METADATA:
+                effect = Effect.DENY  # nobody is asked in passing for the machine's credentials
+        elif isinstance(host, Name) and host.text in METADATA_NAMES and self._under_wildcard(host, port):
+            reason = Reason.NOT_ALLOWED_LOCAL
+            effect = Effect.DENY
+            message = f"{host.text} is a cloud metadata service, which no wildcard covers; only its own name opens it"
+        else:
+            reason = Reason.NOT_ALLOWED
+            message = f"{asked} is in no allow rule"
+            if isinstance(host, Name) and host.text.startswith("www."):
+                apex = self._allow.find(Name(host.text[4:]), port)
+                below = entry_for_www(host.text, port) if apex is not None and apex.pattern.kind is Kind.EXACT else None
+                if below is not None and apex is not None:
+                    message = (
+                        f"{asked} is in no allow rule: {apex.described} is that name alone, {below} the names below"
+                    )
+                    entry = below
+        return Decision(
+            effect, reason, Source.BASELINE_POLICY, nearest, host, port, message, allow_option(entry), entry
+        )
+
+    def _on_another_port(self, host: Host) -> Rule | None:
+        """The allow rule that names the host, and would open it, on ports other than the one asked for."""
+        if isinstance(host, Address):
+            kind = self._class(host.ip)
+            for node in self._allow.address_nodes(host.ip):
+                for rule in rules_of(node):
+                    if kind is AddressClass.GLOBAL or opens(rule.opened, host.ip):
+                        return rule
+                    break  # all rules of a node name the same block
+            wide = kind is AddressClass.GLOBAL
+        elif host.text in METADATA_NAMES:
+            return self._allow.first_exact(host.text)
+        else:
+            first = self._allow.first(host)
+            if first is not None:
+                return first
+            wide = "." in host.text
+        return rules_of(self._allow.star)[0] if wide and self._allow.star is not None else None
+
+    def _under_wildcard(self, host: Name, port: int) -> bool:
+        return self._allow.find(host, port) is not None or ("." in host.text and self._allow.star_at(port) is not None)
+
+    def _none_left(
+        self, decision: Decision, dropped: list[tuple[IPAddress, AddressClass]], denied_by: dict[IPAddress, Rule]
+    ) -> Decision:
+        host, port = decision.host, decision.port
+        local = [(ip, kind) for ip, kind in dropped if ip not in denied_by]
+        leads = "is" if isinstance(host, Address) else "resolves to"
+        if not local:
+            ip, rule = next(iter(denied_by.items()))
+            return self._denied(
+                rule, host, port, f"{host_text(host)} {leads} {ip}, which is denied by {rule.described}"
+            )
+        named = ", ".join(f"{ip} ({kind})" for ip, kind in local[:3])
+        message = f"{host_text(host)} {leads} {named}: {DESCRIPTIONS[local[0][1]]}, and no rule for it opens that"
+        # a name that leads to metadata is an attack or a mistake; the hint does not help it along
+        openable = [ip for ip, kind in local if kind is not AddressClass.METADATA]
+        entry = "" if not openable else entry_for(host, port, openable if isinstance(host, Name) else ())
+        return Decision(
+            effect=Effect.DENY,
+            reason=Reason.NOT_ALLOWED_LOCAL,
+            source=Source.BASELINE_POLICY,
+            rule=decision.rule,
+            host=host,
+            port=port,
+            message=message,
+            hint=allow_option(entry) if entry else "",
+            entry=entry,
+        )
+
+    # --- notices -----------------------------------------------------------------------------------------------
+
+    def _dead_allows(self) -> Iterable[str]:
+        if self._deny.size:
+            for rule in self.allow:
+                for deny in self._deny.candidates(rule.pattern):
+                    if covers(deny, rule):
+                        yield f"{rule.text} ({rule.origin.where}) never applies: {deny.described} denies it"
+                        break
+
+    def _idle_pins(self) -> Iterable[str]:
+        for name in self._pins:
+            if not any(True for _ in self._allow.nodes(Name(name))) and self._allow.star is None and not self._can_ask:
+                yield f"{name} is pinned to an address, but no rule allows it"
+
+
+def _dead_beside(rule: Rule) -> MalformedRule:
+    return MalformedRule(
+        rule.text,
+        "a deny of everything closes the network, so the allow rules beside it would be dead; leave out either",
+        origin=rule.origin,
+    )
+
+
+def _pin_name(name: str, problems: list[MalformedRule]) -> str:
+    try:
+        host = parse_rule_host(name)
+        if isinstance(host, Name):
+            return host.text
+        problem = "a pin is for a name; an address needs none"
+    except MalformedHost as error:
+        problem = str(error)
+    problems.append(MalformedRule(name, problem, origin=Origin("file", "network.hosts")))
+    return name
+
+
+def _pinned(name: str, texts: Iterable[str], origin: Origin, problems: list[MalformedRule]) -> list[IPAddress]:
+    found: list[IPAddress] = []
+    for text in texts:
+        try:
+            found.append(parse_address(text))
+        except MalformedHost as error:
+            problems.append(MalformedRule(text, f"{name} is pinned to no address: {error}", origin=origin))
+    return found
