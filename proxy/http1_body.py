@@ -2,8 +2,8 @@
 
 Our own and not llhttp's, for one reason: it must be known at which byte the body ends. The fuzz harness holds it
 against llhttp: what is accepted here, llhttp accepts with the same content. A chunk is `size[;extension] CRLF data
-CRLF`, with one to sixteen hex digits and nothing else before the line end (RFC 9112 §7.1); any two other bytes after
-the data end the message. Extensions are read and dropped. Trailers are fields of their own, never headers.
+CRLF`, with one to sixteen hex digits and no blanks (RFC 9112 §7.1); any two other bytes after the data end the message.
+Extensions must be well formed and are dropped. Trailers are fields of their own, never headers.
 """
 
 from __future__ import annotations
@@ -16,9 +16,13 @@ from doorward.proxy.http1_head import check_unfinished_lines
 from doorward.proxy.http1_message import BadMessage, Body, BodyEvent, End, Trailers
 from doorward.proxy.limits import Limits
 
-_CHUNK_LINE: Final = re.compile(rb"([0-9A-Fa-f]{1,16})(?:;[\t -~\x80-\xff]*)?\r\n")
-_CHUNK_LINE_START: Final = re.compile(rb"[0-9A-Fa-f]{1,16}(?:;[\t -~\x80-\xff]*)?\r?")
-_FIELD: Final = re.compile(rb"([!#$%&'*+.^_`|~0-9A-Za-z-]+):[\t ]*([\t -~\x80-\xff]*)")
+_TOKEN: Final = rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+"
+_QUOTED: Final = rb'"(?:[\t !#-\[\]-~]|\\[\t -~])*"'
+_CHUNK_LINE: Final = re.compile(
+    rb"([0-9A-Fa-f]{1,16})(?:;" + _TOKEN + rb"(?:=(?:" + _TOKEN + rb"|" + _QUOTED + rb"))?)*\r\n"
+)
+_CHUNK_LINE_START: Final = re.compile(rb"[0-9A-Fa-f]{1,16}(?:;[\t -~]*)?\r?")  # while its end is not there yet
+_FIELD: Final = re.compile(rb"(" + _TOKEN + rb"):[\t ]*([\t -~\x80-\xff]*)")
 
 
 class BodyDecoder(Protocol):

@@ -7,7 +7,7 @@ bytes. llhttp is strict on line ends, names, values and lengths; it is lax on th
   missing version, doubled blanks, HTTP/2.0);
 - an HTTP/1.0 message has no Transfer-Encoding (RFC 9112 §6.1), and the only coding taken is `chunked` alone;
 - a status line is three digits from 100, its phrase free of control bytes;
-- one header line gives exactly one field; sizes and counts are bounded.
+- one header line gives exactly one field; both readers agree whether a body follows; sizes and counts are bounded.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ import httptools
 from doorward.proxy.http1_message import BadMessage, Headers, RequestHead, ResponseHead
 from doorward.proxy.limits import Limits
 
-_REQUEST_LINE: Final = re.compile(rb"([A-Z][A-Z-]*) ([!-~]+) HTTP/1\.([01])\r\n")
+# PRI is kept for the HTTP/2 preface (RFC 9113 §11.6); llhttp takes it for a method with HTTP/1.0
+_REQUEST_LINE: Final = re.compile(rb"(?!PRI )([A-Z][A-Z-]*) ([!-~]+) HTTP/1\.([01])\r\n")
 _STATUS_LINE: Final = re.compile(rb"HTTP/1\.([01]) ([1-9][0-9]{2})(?: ([\t -~\x80-\xff]*))?\r\n")
 _ANY_VERSION: Final = re.compile(rb"[^ \r\n]+ [^ \r\n]+ HTTP/([0-9])\.([0-9])\r\n")
 _OTHER_METHOD: Final = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+ [!-~]+ HTTP/1\.[01]\r\n")
@@ -33,13 +34,17 @@ _LOOKED_AT: Final = frozenset((b"connection", b"content-length", b"transfer-enco
 class _Fields:
     """What llhttp calls while it parses."""
 
-    __slots__ = ("headers",)
+    __slots__ = ("headers", "whole")
 
     def __init__(self) -> None:
         self.headers: list[tuple[bytes, bytes]] = []
+        self.whole = False
 
     def on_header(self, name: bytes, value: bytes) -> None:
         self.headers.append((name, value))
+
+    def on_message_complete(self) -> None:
+        self.whole = True
 
 
 def find_head_end(buffer: bytes, start: int, scanned: int, status: int, limits: Limits) -> int:
@@ -78,11 +83,12 @@ def parse_request_head(block: bytes, limits: Limits) -> RequestHead:
         _refuse_request_line(block, limits)
     method, target, minor = line.groups()
     fields = _Fields()
+    stopped = False
     parser = httptools.HttpRequestParser(fields)
     try:
         parser.feed_data(block)
     except httptools.HttpParserUpgrade:
-        pass  # how bytes after the head are read is the reader's business
+        stopped = True  # llhttp looks for no body then; what follows is the reader's business
     except httptools.HttpParserInvalidMethodError:
         raise BadMessage(501, "The request method is not known here.") from None
     except httptools.HttpParserError as error:
@@ -98,8 +104,11 @@ def parse_request_head(block: bytes, limits: Limits) -> RequestHead:
         if framing == "chunked" or length:
             raise BadMessage(400, "A CONNECT request must not have a body.")
         framing, length = "none", None
+    has_body = framing == "chunked" or bool(length)
+    if fields.whole is has_body and not stopped:
+        raise BadMessage(400, "It cannot be told where the message ends.")
     upgrade = None
-    if b"upgrade" in options and not old and framing != "chunked" and not length and method != b"CONNECT":
+    if b"upgrade" in options and not old and not has_body and method != b"CONNECT":
         upgrade = looked_at.get(b"upgrade") or None
         if upgrade is not None and b"h2c" in _options(upgrade):
             upgrade = None
@@ -113,7 +122,7 @@ def parse_request_head(block: bytes, limits: Limits) -> RequestHead:
         framing,
         length,
         not old and b"close" not in options,
-        waits and (framing == "chunked" or bool(length)),
+        waits and has_body,
         upgrade,
     )
 

@@ -47,6 +47,12 @@ def test_chunks_end_behind_their_empty_line() -> None:
     assert rest == b"XYZ"
 
 
+@pytest.mark.parametrize("extension", [b"", b";x", b";x=y", b';x="a b;\\"c"', b";x=1;y;z=2"])
+def test_extensions_are_dropped(extension: bytes) -> None:
+    events, _ = decode(ChunkedBody(400, DEFAULT), b"2" + extension + b"\r\nab\r\n0" + extension + b"\r\n\r\n")
+    assert [type(event) for event in events] == [Body, End]
+
+
 def test_a_chunk_is_handed_on_before_it_is_whole() -> None:
     body = ChunkedBody(400, DEFAULT)
     events, _ = decode(body, b"FFFFFF\r\nabc")
@@ -84,6 +90,11 @@ def test_an_upstream_is_never_blamed_on_the_client() -> None:
         b"4 ;x\r\nabcd\r\n0\r\n\r\n",
         b"4\nabcd\r\n0\r\n\r\n",
         b"4;x\ny\r\nabcd\r\n0\r\n\r\n",
+        b"4;x=\x96\r\nabcd\r\n0\r\n\r\n",
+        b"4;x y\r\nabcd\r\n0\r\n\r\n",
+        b"4;\r\nabcd\r\n0\r\n\r\n",
+        b"4;x=\r\nabcd\r\n0\r\n\r\n",
+        b'4;x="y\r\nabcd\r\n0\r\n\r\n',
         b"4;\0\r\nabcd\r\n0\r\n\r\n",
         b"\r\n\r\n",
         b"g\r\n",

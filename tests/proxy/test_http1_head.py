@@ -176,6 +176,9 @@ def test_every_byte_in_every_place(place: str) -> None:
         (b"Get http://a.test/ HTTP/1.1", 501),
         (b"FROB http://a.test/ HTTP/1.1", 501),
         (b"G(T http://a.test/ HTTP/1.1", 400),
+        (b"PRI * HTTP/1.0", 501),
+        (b"PRI http://a.test/ HTTP/1.1", 501),
+        (b"CONNECT a.test HTTP/1.1 x", 400),
         (b"http://a.test/", 400),
     ],
 )

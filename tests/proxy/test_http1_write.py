@@ -90,8 +90,9 @@ def test_proxy_credentials_stay_and_others_go() -> None:
 def test_what_belongs_to_one_hop_stays() -> None:
     assert (
         forwarded(
-            b"GET http://a.test/ HTTP/1.1\r\nHost: a.test\r\nX-One: 1\r\nX-Two: 2\r\nConnection: x-one,Close , X-Three\r\n"
-            b"Keep-Alive: 5\r\nTE: trailers\r\nUpgrade: websocket\r\nconnection: X-FOUR\r\nX-Four: 4\r\nX-Three: 3\r\n\r\n"
+            b"GET http://a.test/ HTTP/1.1\r\nHost: a.test\r\nX-One: 1\r\nX-Two: 2\r\n"
+            b"Connection: x-one,Close , X-Three\r\nKeep-Alive: 5\r\nTE: trailers\r\nUpgrade: websocket\r\n"
+            b"connection: X-FOUR\r\nX-Four: 4\r\nX-Three: 3\r\n\r\n"
         )
         == b"GET / HTTP/1.1\r\nHost: a.test\r\nX-Two: 2\r\n\r\n"
     )
