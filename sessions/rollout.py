@@ -138,7 +138,8 @@ class Rollout:
             lines = "line" if tail.damaged == 1 else "lines"
             notices.append(f"{tail.damaged} {lines} at the end cannot be read and are passed over: {self.path}")
         if tail.unnumbered:
-            notices.append(f"{tail.unnumbered} records at the end carry no ordinal: {self.path}")
+            records = "record carries" if tail.unnumbered == 1 else "records carry"
+            notices.append(f"the last {tail.unnumbered} {records} no ordinal: {self.path}")
         self.notices = tuple(notices)
         if tail.totals.open:
             self.append(*items.turn_interrupted(self.id, tail.totals.turn))

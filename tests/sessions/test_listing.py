@@ -5,8 +5,6 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-import pytest
-
 from doorward.sessions import items
 from doorward.sessions.home import Home
 from doorward.sessions.listing import list_sessions
@@ -101,12 +99,6 @@ def test_one_bad_file_hides_nothing(home: Home, write: Callable[..., str]) -> No
     assert all("\n" not in problem.sentence for problem in listing.problems)
 
 
-def test_a_torn_first_line_does_not_hide_the_session(home: Home, write: Callable[..., str]) -> None:
-    write(IDS[0], b'{"torn\n' + meta(0) + b"\n")
-    (session,) = list_sessions(home).sessions
-    assert (session.name, session.notes) == ("n0", ())
-
-
 def test_a_file_named_for_another_id(home: Home, write: Callable[..., str]) -> None:
     write(IDS[0], meta(1) + b"\n")
     listing = list_sessions(home)
@@ -137,68 +129,8 @@ def test_archived_ones(home: Home, write: Callable[..., str]) -> None:
     assert active
 
 
-def test_ends_are_enough(home: Home, new: Callable[..., str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """P-RS-13: listing reads the two ends of a file, whatever lies between and however long the last record is."""
-    path = new()
-    with Rollout.open(home, path) as rollout:
-        rollout.append("network", {"text": "x" * 3_000_000})
-        rollout.append("refusal", {"turn": 4, "text": "x" * 3_000_000})
-    read = 0
-    pread = os.pread
-
-    def counted(fd: int, length: int, offset: int) -> bytes:
-        nonlocal read
-        data = pread(fd, length, offset)
-        read += len(data)
-        return data
-
-    monkeypatch.setattr(os, "pread", counted)
-    (session,) = list_sessions(home).sessions
-    assert session.refused == 1
-    assert read < 50_000
-
-
-def test_a_long_first_record(home: Home, write: Callable[..., str]) -> None:
-    write(IDS[0], meta(0, base_instructions={"text": "x" * 200_000}) + b"\n" + b'{"type":"x","payload":{}}\n')
-    (session,) = list_sessions(home).sessions
-    assert session.name == "n0"
-
-
-def test_what_a_large_foreign_file_does_not_tell(
-    home: Home, write: Callable[..., str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The turns of another program's file are only counted when it is small; unknown is not zero."""
-    monkeypatch.setattr("doorward.sessions.summary.SEARCH_LIMIT", 1000)
-    write(IDS[0], meta(0) + b"\n" + b'{"type":"x","payload":{"pad":"xxxxxxxxxxxxxxxxxxxxxx"}}\n' * 100)
-    (session,) = list_sessions(home).sessions
-    assert (session.turns, session.refused) == (None, None)
-    assert session.to_json()["turns"] is None
-
-
 def test_an_empty_home(home: Home) -> None:
     assert list_sessions(home) == ((), ())
-
-
-def test_a_folder_that_cannot_be_read(home: Home, new: Callable[..., str], monkeypatch: pytest.MonkeyPatch) -> None:
-    new()
-    scandir = os.scandir
-
-    def refusing(path: str) -> object:
-        if path.endswith("/bad"):
-            raise PermissionError(13, "Permission denied")
-        return scandir(path)
-
-    os.mkdir(f"{home.sessions}/bad")
-    monkeypatch.setattr(os, "scandir", refusing)
-    listing = list_sessions(home)
-    assert len(listing.sessions) == 1
-    assert [problem.detail for problem in listing.problems] == ["cannot be read: Permission denied"]
-
-
-def test_a_linked_folder_is_not_followed(home: Home, new: Callable[..., str]) -> None:
-    new()
-    os.symlink(home.sessions, f"{home.sessions}/loop")
-    assert len(list_sessions(home).sessions) == 1
 
 
 def test_a_clock_that_went_back(home: Home, write: Callable[..., str]) -> None:

@@ -162,30 +162,3 @@ def test_a_kill_leaves_nothing(home: Home, in_child: Callable[..., tuple[object,
 
     in_child(dies)
     assert [name for _, _, names in os.walk(home.path) for name in names] == []
-
-
-# --- reading blobs
-
-
-def test_a_changed_blob_is_not_passed_off(home: Home) -> None:
-    blob = recorded(home, b"x" * 100_000).to_json()["blob"]
-    path = blob_path(home, blob["sha256"])
-    Path(path).write_bytes(b"y" * 100_000)
-    with pytest.raises(StoreError, match="was changed"):
-        list(blob_bytes(home, blob))
-    os.unlink(path)
-    with pytest.raises(StoreError, match="is missing"):
-        list(blob_bytes(home, blob))
-
-
-@pytest.mark.parametrize(
-    ("blob", "sentence"),
-    [
-        ({"sha256": "../../etc/passwd", "encoding": "identity"}, "names no blob"),
-        ({"encoding": "identity"}, "names no blob"),
-        ({"sha256": "a" * 64, "encoding": "zstd"}, "encoded as zstd"),
-    ],
-)
-def test_a_record_cannot_name_another_file(home: Home, blob: dict[str, str], sentence: str) -> None:
-    with pytest.raises(StoreError, match=sentence):
-        list(blob_bytes(home, blob))

@@ -260,7 +260,7 @@ def test_records_without_a_number(home: Home, write: Callable[..., str], lines: 
     ]
     path = write(ID, [*records, {"type": "response_item", "payload": {"type": "message"}}])
     with Rollout.open(home, path) as rollout:
-        assert rollout.notices == (f"1 records at the end carry no ordinal: {path}",)
+        assert rollout.notices == (f"the last 1 record carries no ordinal: {path}",)
         rollout.append("network", {})
     assert ordinals(lines(path))[-2:] == [None, 11]
     assert verify(path).intact

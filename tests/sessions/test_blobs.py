@@ -1,0 +1,48 @@
+"""Reading the blobs of large outputs."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from doorward.sessions.blobs import blob_bytes
+from doorward.sessions.home import Home, StoreError
+from doorward.sessions.output import OutputRecorder, blob_path
+
+
+def stored(home: Home, data: bytes) -> dict[str, Any]:
+    recorder = OutputRecorder(home)
+    recorder.feed("stdout", data)
+    blob = recorder.finish().to_json()["blob"]
+    assert isinstance(blob, dict)
+    return blob
+
+
+def test_what_was_stored_comes_back(home: Home) -> None:
+    data = os.urandom(3_000_000)
+    assert b"".join(blob_bytes(home, stored(home, data))) == data
+
+
+def test_a_changed_blob_is_not_passed_off(home: Home) -> None:
+    blob = stored(home, b"x" * 100_000)
+    path = blob_path(home, blob["sha256"])
+    Path(path).write_bytes(b"y" * 100_000)
+    with pytest.raises(StoreError, match="was changed"):
+        list(blob_bytes(home, blob))
+    os.unlink(path)
+    with pytest.raises(StoreError, match="is missing"):
+        list(blob_bytes(home, blob))
+
+
+@pytest.mark.parametrize(
+    ("blob", "sentence"),
+    [
+        ({"sha256": "../../etc/passwd", "encoding": "identity"}, "names no blob"),
+        ({"encoding": "identity"}, "names no blob"),
+        ({"sha256": "a" * 64, "encoding": "zstd"}, "encoded as zstd"),
+    ],
+)
+def test_a_record_cannot_name_another_file(home: Home, blob: dict[str, str], sentence: str) -> None:
+    with pytest.raises(StoreError, match=sentence):
+        list(blob_bytes(home, blob))
