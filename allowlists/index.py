@@ -131,9 +131,14 @@ class RuleIndex:
 
     def first(self, host: Name) -> Rule | None:
         """The most specific rule for a name, on any port."""
-        for node in self.nodes(host):
-            return rules_of(node)[0]
-        return None
+        text = host.text
+        node = self._exact.get(text)
+        below = self._below
+        dot = text.find(".") + 1 if below else 0
+        while node is None and dot:
+            node = below.get(text[dot:])
+            dot = text.find(".", dot) + 1
+        return None if node is None else rules_of(node)[0]
 
     def first_exact(self, name: str) -> Rule | None:
         """As find_exact, on any port."""
