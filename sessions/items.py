@@ -195,9 +195,7 @@ def turn_start(
     return ("event_msg", started), ("turn_context", context), ("event_msg", said)
 
 
-def codex_sandbox_policy(
-    mode: str, *, writable_roots: Sequence[str] = (), network_access: bool = False
-) -> Payload:
+def codex_sandbox_policy(mode: str, *, writable_roots: Sequence[str] = (), network_access: bool = False) -> Payload:
     """`read-only`, `workspace-write` or `danger-full-access` as Codex writes it in `turn_context`."""
     if mode == "workspace-write":
         return {

@@ -10,9 +10,7 @@ from doorward.sessions.line import Line
 
 _HEAD_BYTES = 4096
 # As doorward and Codex both begin a line; Codex leaves `ordinal` out in its legacy mode.
-_HEAD = re.compile(
-    rb'\{"timestamp":"([0-9TZ:.+-]*)",(?:"ordinal":([0-9]{1,18}),)?"type":"([a-z_]{1,64})","payload":\{'
-)
+_HEAD = re.compile(rb'\{"timestamp":"([0-9TZ:.+-]*)",(?:"ordinal":([0-9]{1,18}),)?"type":"([a-z_]{1,64})","payload":\{')
 
 
 def ends(descriptor: int, offset: int, length: int) -> tuple[bytes, bytes]:

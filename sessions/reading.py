@@ -50,9 +50,7 @@ def lines_of(descriptor: int, size: int, *, limit: int = LINE_LIMIT) -> Iterator
             yield decoded(data, number=number, offset=start, ended=ended)
 
 
-def raw_lines(
-    descriptor: int, size: int, *, limit: int = LINE_LIMIT
-) -> Iterator[tuple[int, bytes | None, int, bool]]:
+def raw_lines(descriptor: int, size: int, *, limit: int = LINE_LIMIT) -> Iterator[tuple[int, bytes | None, int, bool]]:
     """(offset, bytes, length, ended by LF) of each line, LF left out; the bytes are None past `limit`."""
     position = start = 0
     pending = bytearray()

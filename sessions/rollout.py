@@ -1,8 +1,8 @@
 """The append-only writer of one rollout.
 
 - One writer at a time: flock on the file itself, held from `create` or `open` to `close`.
-- One write(2) a record. A write that fails or comes back short raises RolloutError: that record does not count, the
-  next one takes its ordinal, and nothing the caller was told is written is missing from the file.
+- One write(2) a record. A write that fails or comes back short raises RolloutError: that record does not count (unless
+  all but its LF was taken), the next one takes its ordinal, and nothing that `append` returned for is missing.
 - A torn tail is never cut and never glued: the next record starts on a line of its own, and its metadata says how
   many bytes stand before it that are no record (`chain.py`). The same holds for what another program appends.
 - `open` reads the end of the file only (`tail.py`). A turn whose writer is gone is marked interrupted, once.
@@ -23,7 +23,7 @@ from doorward.sessions.home import FILE_MODE, Home, StoreError, private_folder
 from doorward.sessions.ids import ROLLOUT_NAME, day_folder, rollout_name, uuid7
 from doorward.sessions.line import Line, Totals
 from doorward.sessions.regular_file import open_regular
-from doorward.sessions.tail import CHUNK, read_tail
+from doorward.sessions.tail import CHUNK, Tail, read_tail
 from doorward.sessions.timestamps import rfc3339
 
 RECORD_LIMIT = 256 << 20
@@ -47,7 +47,10 @@ class RolloutBusy(RolloutError):
 
 
 class Rollout:
-    """One session's file, open for appending. Made by `create` and `open`; a context manager that closes it."""
+    """One session's file, open for appending. Made by `create` and `open`; a context manager that closes it.
+
+    For one thread. A forked child shares the lock but must not append.
+    """
 
     def __init__(self, descriptor: int, path: str, session: str) -> None:
         self._descriptor = descriptor
@@ -64,9 +67,7 @@ class Rollout:
         self._folder_synced = False
 
     @classmethod
-    def create(
-        cls, home: Home, *, cwd: str, name: str | None = None, meta: Mapping[str, Any] | None = None
-    ) -> Self:
+    def create(cls, home: Home, *, cwd: str, name: str | None = None, meta: Mapping[str, Any] | None = None) -> Self:
         """A new session with its `session_meta` written. Nothing but the file (and its folders) is made.
 
         `meta` adds keys to the `session_meta` payload, e.g. `cli_version` and `git`. Raises RolloutError.
@@ -81,16 +82,12 @@ class Rollout:
             raise RolloutError(str(error)) from error
         rollout = cls(descriptor, path, session)
         try:
-            os.fchmod(descriptor, FILE_MODE)
-            if not lock.take(descriptor):
-                raise RolloutBusy(path, lock.holder(os.fstat(descriptor)))
-            rollout.append(
-                *items.session_meta(session, timestamp=rfc3339(now), cwd=cwd, name=name, meta=meta)
-            )
+            rollout._own()
+            rollout.append(*items.session_meta(session, timestamp=rfc3339(now), cwd=cwd, name=name, meta=meta))
         except BaseException:
             # a file without its first record is no session
             rollout.close()
-            os.unlink(path)
+            _remove(path)
             raise
         return rollout
 
@@ -114,25 +111,27 @@ class Rollout:
             raise
         return rollout
 
+    def _own(self) -> None:
+        """Locks the file, and makes sure that it is private."""
+        try:
+            if not lock.take(self._descriptor):
+                raise RolloutBusy(self.path, lock.holder(os.fstat(self._descriptor)))
+            os.fchmod(self._descriptor, FILE_MODE)
+        except OSError as error:
+            raise RolloutError(f"cannot lock {self.path}: {error.strerror}") from error
+
     def _go_on(self) -> None:
-        found = os.fstat(self._descriptor)
-        if not lock.take(self._descriptor):
-            raise RolloutBusy(self.path, lock.holder(found))
+        self._own()
         try:
             found = os.fstat(self._descriptor)
-            if found.st_mode & 0o077:
-                os.fchmod(self._descriptor, FILE_MODE)
             # between opening and locking it may have been archived or deleted
             if not os.path.samestat(found, os.stat(self.path, follow_symlinks=False)):
                 raise RolloutError(f"{self.path} was replaced by another file")
             if found.st_size == 0:
                 raise RolloutError(f"{self.path} is empty: its session never started")
-            tail = read_tail(self._descriptor, found.st_size)
+            tail = self._find_end(found.st_size)
         except OSError as error:
             raise RolloutError(f"cannot read {self.path}: {error.strerror}") from error
-        self._chain, self._linked_end, self._totals = tail.chain, tail.linked_end, tail.totals
-        # each good record takes one number, also one that another writer left unnumbered
-        self._ordinal = (-1 if tail.ordinal is None else tail.ordinal) + tail.unnumbered + 1
         notices = []
         if tail.damaged:
             lines = "line" if tail.damaged == 1 else "lines"
@@ -144,6 +143,16 @@ class Rollout:
         if tail.totals.open:
             self.append(*items.turn_interrupted(self.id, tail.totals.turn))
             self.interrupted = tail.totals.turn
+
+    def _find_end(self, size: int) -> Tail:
+        """Takes number, link and totals from what stands in the file."""
+        tail = read_tail(self._descriptor, size)
+        if tail.linked_end < self._linked_end:
+            raise RolloutError(f"{self.path} has become shorter: another program cut it")
+        self._chain, self._linked_end, self._totals = tail.chain, tail.linked_end, tail.totals
+        # each good record takes one number, also one that another writer left unnumbered
+        self._ordinal = (-1 if tail.ordinal is None else tail.ordinal) + tail.unnumbered + 1
+        return tail
 
     @property
     def turns(self) -> int:
@@ -171,18 +180,20 @@ class Rollout:
         row = items.keeping(type, payload)
         if not row.kept:
             raise ValueError(f"{type} {payload.get('type', '')} is not kept in rollouts: {row.why}")
-        totals = items.advanced(self._totals, type, payload)
-        timestamp = rfc3339(time.time_ns())
-        metadata: dict[str, Any] = {"turn": totals.turn, "open": totals.open, "refused": totals.refused}
-        if totals.name is not None:
-            metadata["name"] = totals.name
         try:
             found = os.fstat(self._descriptor)
             if found.st_nlink == 0:
                 raise RolloutError(f"{self.path} was deleted while its session was open")
-            closing = b""
             if found.st_size != self._linked_end:
-                closing = self._account_for(found.st_size, metadata)
+                # a write that came back short, one whose end we did not see (an exception out of a signal handler),
+                # or another program's
+                self._find_end(found.st_size)
+            totals = items.advanced(self._totals, type, payload)
+            metadata: dict[str, Any] = {"turn": totals.turn, "open": totals.open, "refused": totals.refused}
+            if totals.name is not None:
+                metadata["name"] = totals.name
+            closing = self._account_for(found.st_size, metadata) if found.st_size != self._linked_end else b""
+            timestamp = rfc3339(time.time_ns())
             body = (
                 f'{{"timestamp":"{timestamp}","ordinal":{self._ordinal},"type":{_encode(type)}'
                 f',"payload":{_encode(payload)},"metadata":{_encode(metadata)[:-1]},"chain":"'
@@ -223,9 +234,7 @@ class Rollout:
         if size and os.pread(self._descriptor, 1, size - 1) != b"\n":
             closing = b"\n"
         count = size + len(closing) - self._linked_end
-        if count < 0:
-            raise RolloutError(f"{self.path} has become shorter: another program cut it")
-        if count:
+        if count > 0:
             digest = sha256()
             for start in range(self._linked_end, size, CHUNK):
                 digest.update(os.pread(self._descriptor, min(CHUNK, size - start), start))
@@ -278,3 +287,11 @@ def _new_file(path: str) -> int:
             return os.open(path, flags, FILE_MODE)
     except OSError as error:
         raise StoreError(f"cannot make {path}: {error.strerror}") from error
+
+
+def _remove(path: str) -> None:
+    try:
+        os.unlink(path)
+    except OSError:
+        # what went wrong before is what the caller has to know
+        pass

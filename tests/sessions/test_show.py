@@ -82,7 +82,9 @@ WHOLE = session(
 
 
 def test_a_whole_turn() -> None:
-    assert render(WHOLE) == f"""\
+    assert (
+        render(WHOLE)
+        == f"""\
 session {SESSION}  mine
   2025-11-29 23:41:00 UTC in /w
   by doorward 0.1
@@ -104,6 +106,7 @@ turn 1  sh -c 'curl http://b.test/'
     | one
     | two
 """
+    )
 
 
 def test_colour_only_when_asked() -> None:
@@ -204,7 +207,9 @@ def test_a_session_of_another_program() -> None:
     events = [("task_started", ""), ("user_message", "fix it"), ("agent_message", "done"), ("task_complete", "")]
     lines = [Line("event_msg", {"type": kind, "message": text}) for kind, text in events]
     text = render([meta, Line("response_item", {"type": "message", "role": "user"}), *lines])
-    assert text == f"""\
+    assert (
+        text
+        == f"""\
 session {SESSION}
   2025-11-29 10:00:00 UTC in /w
   by codex
@@ -213,6 +218,7 @@ turn 1  fix it
   no outcome is recorded
   agent: done
 """
+    )
 
 
 _JSON = st.recursive(
