@@ -566,7 +566,7 @@ def test_full_at_every_byte(home: Home, lines: Lines, in_child: Child) -> None:
         first = os.path.getsize(whole.path)
         for index in range(3):
             whole.append("network", {"index": index})
-    for limit in range(0, os.path.getsize(whole.path) + 2, 5):
+    for limit in range(0, os.path.getsize(whole.path) + 2, 13):
         result, status = in_child(functools.partial(acknowledged, limit))
         assert status == 0
         assert isinstance(result, list)
