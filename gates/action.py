@@ -1,7 +1,5 @@
 """What is about to run, as the gates see it."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from enum import StrEnum
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """How an ask ends: with somebody's yes or no, or with nobody. Nobody means no."""
 
-from __future__ import annotations
-
 from enum import StrEnum
 
 from doorward.gates.verdict import Cause, Effect, Reason, Verdict

@@ -1,22 +1,24 @@
 """Gate 5: does somebody have to be asked."""
 
-from __future__ import annotations
+from typing import TYPE_CHECKING
 
 from doorward.gates.action import Action
 from doorward.gates.dial import ApprovalPolicy, Dial
 from doorward.gates.findings import Findings
-from doorward.gates.policy_match import PolicyDecision
 from doorward.gates.verdict import Cause, Effect, Gate, Reason
 from doorward.gates.wording import plain
 
+if TYPE_CHECKING:
+    from doorward.gates.policy_match import PolicyMatch
 
-def approval(dial: Dial, action: Action, findings: Findings) -> Reason:
-    """Allow or ask. In this order: an exact approval of this session, a policy rule, the approval policy."""
+
+def approval(dial: Dial, action: Action, findings: Findings, match: "PolicyMatch | None") -> Reason:
+    """Allow or ask. In this order: an exact approval of this session, `match` (the strictest policy rule that matched),
+    the approval policy."""
     policy = ApprovalPolicy(dial.approval_policy)
     if findings.approved:
         return _allow("session approval", "exactly this was approved before in this session")
-    match = findings.match
-    if match is not None and match.decision is PolicyDecision.PROMPT:
+    if match is not None and match.decision == "prompt":
         return Reason(
             Gate.APPROVAL,
             f"policy {plain(match.where)}",

@@ -1,7 +1,5 @@
 """The key an approval is kept under: exact, so that a yes never covers more than what was shown."""
 
-from __future__ import annotations
-
 import json
 
 from doorward.gates.action import Action

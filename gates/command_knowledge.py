@@ -4,8 +4,6 @@ No shell grammar: one argv is one simple command, and the script of a shell is n
 understands more puts its own function in `Dial.knowledge`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 

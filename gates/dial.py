@@ -1,16 +1,16 @@
 """Everything the gates read: autonomy is a dial, and this is where it stands."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from enum import StrEnum
 from os.path import normpath
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from doorward.gates.action import Action
 from doorward.gates.command_knowledge import Knowledge, knowledge_of
-from doorward.gates.policy_match import PolicyMatch
-from doorward.gates.review import Review
+
+if TYPE_CHECKING:  # most runs have neither a rule nor a reviewer, and start without loading them
+    from doorward.gates.policy_match import PolicyMatch
+    from doorward.gates.review import Review
 
 
 class SandboxMode(StrEnum):
@@ -54,7 +54,7 @@ NETWORK_OF_MODE = {
 """The network mode where none was given (DESIGN.md §6)."""
 
 
-def no_rules(action: Action) -> Sequence[PolicyMatch]:
+def no_rules(action: Action) -> "Sequence[PolicyMatch]":
     """A policy without a rule."""
     return ()
 
@@ -95,10 +95,10 @@ class Dial(NamedTuple):
     approvals: frozenset[str] = frozenset()
     bypass_approvals_and_sandbox: bool = False
     bypass_hook_trust: bool = False
-    policy: Callable[[Action], Sequence[PolicyMatch]] = no_rules
+    policy: Callable[[Action], "Sequence[PolicyMatch]"] = no_rules
     knowledge: Callable[[Action, Sequence[str]], Knowledge] = knowledge_of
     decide_host: Callable[[str, int], str] = nothing_listed
-    reviewer: Callable[[Action, Sequence[str]], Review] | None = None
+    reviewer: Callable[[Action, Sequence[str]], "Review"] | None = None
     canonical: Callable[[str], str] = normpath
 
     @property

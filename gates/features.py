@@ -1,20 +1,10 @@
 """The features there are, each with its stage and whether it is on where nobody says otherwise."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
-from enum import StrEnum
-from typing import Final, NamedTuple
+from typing import Final, Literal, NamedTuple
 
-
-class Stage(StrEnum):
-    """How far a feature has come."""
-
-    STABLE = "stable"
-    EXPERIMENTAL = "experimental"
-    UNDER_DEVELOPMENT = "under-development"
-    DEPRECATED = "deprecated"
-    REMOVED = "removed"
+Stage = Literal["stable", "experimental", "under-development", "deprecated", "removed"]
+"""How far a feature has come."""
 
 
 class Feature(NamedTuple):
@@ -29,9 +19,7 @@ class Feature(NamedTuple):
 GUARDIAN: Final = "guardian_approval"
 
 FEATURES: Final = (
-    Feature(
-        GUARDIAN, Stage.STABLE, False, "a second look at risky actions: they are asked about, or put to the reviewer"
-    ),
+    Feature(GUARDIAN, "stable", False, "a second look at risky actions: they are asked about, or put to the reviewer"),
 )
 
 

@@ -1,18 +1,14 @@
 """What the later gates weigh, worked out once: the writes and hosts of an action, its risks, earlier approvals."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from os.path import join, normpath
 from typing import NamedTuple
 
 from doorward.gates.action import Action
-from doorward.gates.approval_key import approval_key
 from doorward.gates.command_knowledge import Knowledge
 from doorward.gates.dial import Dial
 from doorward.gates.known_commands import HARMLESS_FOLDERS, HARMLESS_TARGETS
 from doorward.gates.places import Ground, Place, inside, place_of
-from doorward.gates.policy_match import PolicyMatch
 from doorward.gates.wording import plain
 
 
@@ -46,11 +42,10 @@ class Findings(NamedTuple):
     risks: tuple[str, ...]
     changes: bool
     approved: bool
-    match: PolicyMatch | None
 
 
-def findings_of(dial: Dial, action: Action, match: PolicyMatch | None) -> Findings:
-    """Weigh `action`. `match` is the strictest policy rule that matched it."""
+def findings_of(dial: Dial, action: Action) -> Findings:
+    """Weigh `action`."""
     canonical = dial.canonical
     planted = tuple(canonical(folder) for folder in (dial.workspace, *dial.writable_roots, *dial.private_temp))
     knowledge = dial.knowledge(action, planted)
@@ -75,9 +70,14 @@ def findings_of(dial: Dial, action: Action, match: PolicyMatch | None) -> Findin
         endpoints,
         _risks(dial.workspace, knowledge, writes, endpoints),
         changes=not knowledge.read_only or bool(writes) or bool(endpoints),
-        approved=bool(dial.approvals) and approval_key(dial, action) in dial.approvals,
-        match=match,
+        approved=bool(dial.approvals) and _is_approved(dial, action),
     )
+
+
+def _is_approved(dial: Dial, action: Action) -> bool:
+    from doorward.gates.approval_key import approval_key  # only a session in which somebody approved something
+
+    return approval_key(dial, action) in dial.approvals
 
 
 def _risks(

@@ -1,14 +1,16 @@
 """The two fuses behind gate 5: a guardian for risky actions, and distrust of projects. They only ever tighten."""
 
-from __future__ import annotations
+from typing import TYPE_CHECKING
 
 from doorward.gates.action import Action
 from doorward.gates.dial import Dial, Trust
 from doorward.gates.features import GUARDIAN
 from doorward.gates.findings import Findings
-from doorward.gates.review import Review, ReviewStatus
 from doorward.gates.verdict import Cause, Effect, Gate, Reason
 from doorward.gates.wording import plain, shell_word
+
+if TYPE_CHECKING:
+    from doorward.gates.review import Review
 
 _SWITCH = f"features.{GUARDIAN}"
 _REMEDY = f"--disable {GUARDIAN}"
@@ -35,6 +37,8 @@ def guardian(dial: Dial, action: Action, findings: Findings, so_far: Effect) -> 
             Cause.RISKY,
             _REMEDY,
         )
+    from doorward.gates.review import Review, ReviewStatus  # only where a reviewer is asked
+
     try:
         review = dial.reviewer(action, findings.risks)
     except Exception as error:  # a reviewer that breaks has not said yes
@@ -42,14 +46,9 @@ def guardian(dial: Dial, action: Action, findings: Findings, so_far: Effect) -> 
     return _reviewed(review)
 
 
-_NO_ANSWER = {
-    ReviewStatus.TIMED_OUT: (Cause.REVIEWER_TIMED_OUT, "did not answer in time"),
-    ReviewStatus.UNREADABLE: (Cause.REVIEWER_UNREADABLE, "answered with something that is neither yes nor no"),
-    ReviewStatus.FAILED: (Cause.REVIEWER_FAILED, "failed"),
-}
+def _reviewed(review: "Review") -> Reason:
+    from doorward.gates.review import ReviewStatus
 
-
-def _reviewed(review: Review) -> Reason:
     switch = "guardian.command"
     because = f": {plain(review.reason)}" if review.reason else ""
     if review.status == ReviewStatus.ALLOWED:
@@ -63,7 +62,10 @@ def _reviewed(review: Review) -> Reason:
             Cause.REVIEWER_DENIED,
             _REMEDY,
         )
-    cause, what = _NO_ANSWER.get(review.status, _NO_ANSWER[ReviewStatus.UNREADABLE])
+    cause, what = {
+        ReviewStatus.TIMED_OUT: (Cause.REVIEWER_TIMED_OUT, "did not answer in time"),
+        ReviewStatus.FAILED: (Cause.REVIEWER_FAILED, "failed"),
+    }.get(review.status, (Cause.REVIEWER_UNREADABLE, "answered with something that is neither yes nor no"))
     return Reason(Gate.GUARDIAN, switch, Effect.ASK, f"the reviewer {what}{because}", cause, _REMEDY)
 
 

@@ -5,8 +5,6 @@ for read-only, and what it writes is left to the kernel. Options are listed as G
 long option also counts where it is abbreviated.
 """
 
-from __future__ import annotations
-
 from typing import Final, NamedTuple
 
 

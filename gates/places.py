@@ -1,7 +1,5 @@
 """Where a write would go: which of the dial's places holds a path. Most specific wins, order never matters."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from enum import StrEnum
 from typing import NamedTuple

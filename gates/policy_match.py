@@ -1,7 +1,5 @@
 """What the policy rules say of one action: every rule that matched, and the strictest of them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from enum import StrEnum
 from typing import NamedTuple

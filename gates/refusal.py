@@ -1,7 +1,5 @@
 """The entry a denied run has among its refusals: the keys of a network refusal, so that one reader serves both."""
 
-from __future__ import annotations
-
 from doorward.gates.verdict import Cause, Effect, Verdict
 
 

@@ -4,7 +4,7 @@ The order: hook trust, feature, policy, bypass, sandbox, approval, then the fuse
 place that answers the question; `run`, `check`, the library and the hooks all call `resolve`.
 """
 
-from __future__ import annotations
+from typing import TYPE_CHECKING
 
 from doorward.gates.action import Action, Kind
 from doorward.gates.approval_gate import approval
@@ -12,10 +12,12 @@ from doorward.gates.dial import Dial as Dial
 from doorward.gates.dial import SandboxMode, Trust
 from doorward.gates.findings import findings_of
 from doorward.gates.fuses import guardian, trust
-from doorward.gates.policy_match import PolicyDecision, PolicyMatch, strictest
 from doorward.gates.sandbox_gate import sandbox
 from doorward.gates.verdict import Cause, Effect, Gate, Reason, Verdict
 from doorward.gates.wording import plain, shell_word
+
+if TYPE_CHECKING:
+    from doorward.gates.policy_match import PolicyMatch
 
 
 def resolve(dial: Dial, action: Action) -> Verdict:
@@ -31,17 +33,17 @@ def resolve(dial: Dial, action: Action) -> Verdict:
 
     if denied(_hook_trust(dial, action)) or denied(_feature(dial, action)):
         return _verdict(reasons[-1], reasons)
-    match = strictest(dial.policy(action))
+    match = _strictest(dial, action)
     if denied(_policy(match)):
         return _verdict(reasons[-1], reasons)
     reasons.append(_bypass(dial))
     if dial.bypass_approvals_and_sandbox:
         return _verdict(reasons[-1], reasons)
-    findings = findings_of(dial, action, match)
+    findings = findings_of(dial, action)
     for reason in sandbox(dial, action, findings):
         if denied(reason):
             return _verdict(reason, reasons)
-    deciding = approval(dial, action, findings)
+    deciding = approval(dial, action, findings, match)
     reasons.append(deciding)
     for fuse in (guardian, trust):
         reason = fuse(dial, action, findings, deciding.effect)
@@ -99,14 +101,22 @@ def _feature(dial: Dial, action: Action) -> Reason:
     )
 
 
-def _policy(match: PolicyMatch | None) -> Reason:
+def _strictest(dial: Dial, action: Action) -> "PolicyMatch | None":
+    matches = dial.policy(action)
+    if not matches:
+        return None
+    from doorward.gates.policy_match import strictest  # only where a rule matches
+
+    return strictest(matches)
+
+
+def _policy(match: "PolicyMatch | None") -> Reason:
     """Gate 2: `forbidden` ends it, whatever else is set; `prompt` and `allow` are carried on to gate 5."""
     if match is None:
         return Reason(Gate.POLICY, "policy", Effect.PASS, "no policy rule matches it")
     where = plain(match.where)
     because = f": {plain(match.justification)}" if match.justification else ""
-    decision = PolicyDecision(match.decision)
-    if decision is PolicyDecision.FORBIDDEN:
+    if match.decision == "forbidden":
         return Reason(
             Gate.POLICY,
             f"policy {where}",
@@ -116,7 +126,7 @@ def _policy(match: PolicyMatch | None) -> Reason:
             rule=match.rule,
         )
     effect, what = (
-        (Effect.ASK, "wants a person to be asked") if decision is PolicyDecision.PROMPT else (Effect.ALLOW, "allows it")
+        (Effect.ASK, "wants a person to be asked") if match.decision == "prompt" else (Effect.ALLOW, "allows it")
     )
     return Reason(
         Gate.POLICY, f"policy {where}", effect, f"the policy rule at {where} {what}{because}", rule=match.rule

@@ -1,7 +1,5 @@
 """What a reviewer can answer. Only one of these is a yes; each way of not saying yes has its own name."""
 
-from __future__ import annotations
-
 from enum import StrEnum
 from typing import NamedTuple
 

@@ -3,8 +3,6 @@
 Matched by base name, wherever the program lies; one match too many costs a question, one too few an accident.
 """
 
-from __future__ import annotations
-
 from typing import Final, NamedTuple
 
 

@@ -1,7 +1,5 @@
 """Gate 4: what the sandbox would refuse anyway is refused here, with a reason; what cannot be told is left to it."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from doorward.gates.action import Action

@@ -1,7 +1,5 @@
 """What the gates answer: a verdict, and the reason every gate gave for it."""
 
-from __future__ import annotations
-
 from enum import StrEnum
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """Foreign text inside a sentence or an option: one line, nothing a terminal or a shell would act on."""
 
-from __future__ import annotations
-
 
 def plain(text: str, limit: int = 120) -> str:
     """`text` for a sentence: at most `limit` characters, control characters and lone surrogates as escapes."""
