@@ -1,0 +1,223 @@
+"""Every configuration key there is: one row each, from which checking, error texts and docs/configuration.md come.
+
+A key that nothing reads must not be here. To add one, add a row.
+"""
+
+from enum import StrEnum
+from typing import Final, NamedTuple
+
+from doorward.gates.features import FEATURES
+
+
+class Kind(StrEnum):
+    """What a value must be."""
+
+    CHOICE = "one of"
+    SWITCH = "true or false"
+    SECONDS = "seconds"
+    COUNT = "whole number"
+    URL = "URL"
+    RULES = "array of rules"
+    PATHS = "array of paths"
+    NAMES = "array of names"
+    ADDRESSES = "table name = address"
+
+
+ARRAYS: Final = frozenset({Kind.RULES, Kind.PATHS, Kind.NAMES})
+"""Kinds whose entries of all layers are put together."""
+
+
+class Project(StrEnum):
+    """What a trusted project's own file may do with a key."""
+
+    SET = "yes"
+    TIGHTEN = "only stricter"
+    NOTHING = "no"
+
+
+class Key(NamedTuple):
+    """One row. `choices` go from the loosest to the strictest; `default` None means that the key is unset, what then
+    holds is in `doc`. `option` is the command-line option that sets it. `home_only`: only $DOORWARD_HOME/config.toml
+    may set it, since it says which other files count."""
+
+    name: str
+    kind: Kind
+    default: object
+    doc: str
+    choices: tuple[str, ...] = ()
+    option: str = ""
+    project: Project = Project.NOTHING
+    home_only: bool = False
+
+
+_SECONDS: Final = Kind.SECONDS
+_COUNT: Final = Kind.COUNT
+
+KEYS: Final = (
+    Key(
+        "sandbox_mode",
+        Kind.CHOICE,
+        "workspace-write",
+        "What a command may write: nothing, the workspace and private temporary folders, or everything",
+        ("danger-full-access", "workspace-write", "read-only"),
+        "--sandbox",
+        Project.TIGHTEN,
+    ),
+    Key(
+        "approval_policy",
+        Kind.CHOICE,
+        "on-request",
+        "When somebody is asked: never, after a refusal, about risky commands, about all but known read-only ones",
+        ("never", "on-failure", "on-request", "untrusted"),
+        "--ask-for-approval",
+        Project.TIGHTEN,
+    ),
+    Key(
+        "require",
+        Kind.CHOICE,
+        "full",
+        "Whether a layer that this machine cannot enforce stops the run, or is only stated",
+        ("best-effort", "full"),
+        "--require",
+        Project.TIGHTEN,
+    ),
+    Key(
+        "network.mode",
+        Kind.CHOICE,
+        None,
+        "Nothing, what the rules allow, or everything. Unset it follows `sandbox_mode`: read-only off, "
+        "workspace-write proxied, danger-full-access full",
+        ("full", "proxied", "off"),
+        "--network",
+        Project.TIGHTEN,
+    ),
+    Key(
+        "network.allow",
+        Kind.RULES,
+        (),
+        "Who may be reached: names, addresses, presets; or a table such as "
+        '`{host = "db.corp:5432", addresses = ["10.0.0.0/8"], tls = "any"}`',
+        option="--allow",
+        project=Project.SET,
+    ),
+    Key(
+        "network.deny",
+        Kind.RULES,
+        (),
+        "Who may not be reached; beats every allow of every layer",
+        option="--deny",
+        project=Project.SET,
+    ),
+    Key(
+        "network.hosts",
+        Kind.ADDRESSES,
+        None,
+        "Pins a name to an address, like a hosts file. A project may add names, not move those of a lower layer",
+        project=Project.SET,
+    ),
+    Key("network.upstream_proxy", Kind.URL, None, "The HTTP proxy that allowed connections go through"),
+    Key(
+        "network.upstream_resolves",
+        Kind.NAMES,
+        (),
+        "Domains whose names only the upstream proxy can resolve; they are handed to it unresolved",
+    ),
+    Key("network.limits.request_line", _COUNT, 8192, "Bytes of a request line; beyond: 414"),
+    Key("network.limits.head", _COUNT, 65536, "Bytes of a request or response head; beyond: 431 or 502"),
+    Key("network.limits.header_count", _COUNT, 256, "Header lines in one head; beyond: 431 or 502"),
+    Key("network.limits.trailers", _COUNT, 16384, "Bytes of a set of trailers; beyond: 431 or 502"),
+    Key("network.limits.chunk_line", _COUNT, 1024, "Bytes of a chunk-size line; beyond: 400 or 502"),
+    Key("network.limits.hello", _COUNT, 65536, "Bytes of TLS records read for one ClientHello; beyond: closed"),
+    Key("network.limits.head_time", _SECONDS, 10.0, "From the first byte of a head or handshake to its last"),
+    Key("network.limits.first_bytes_time", _SECONDS, 3.0, "Wait for a tunnel's first bytes"),
+    Key("network.limits.resolve_time", _SECONDS, 5.0, "Silence of the resolver; beyond: 504"),
+    Key("network.limits.dial_time", _SECONDS, 10.0, "From the first connection attempt to the last; beyond: 502"),
+    Key("network.limits.reply_time", _SECONDS, 60.0, "From a request to the first byte of its reply; beyond: 504"),
+    Key("network.limits.idle_time", _SECONDS, 300.0, "Between two requests, and of a body that has stalled"),
+    Key("network.limits.tunnel_idle_time", _SECONDS, 3600.0, "A tunnel or upgraded connection that moves no byte"),
+    Key("network.limits.pooled_time", _SECONDS, 30.0, "How long an upstream connection is kept for another request"),
+    Key("network.limits.connections", _COUNT, 4096, "Client connections at once"),
+    Key("network.limits.pooled", _COUNT, 64, "Idle upstream connections kept"),
+    Key(
+        "filesystem.write",
+        Kind.PATHS,
+        (),
+        "Folders and files that may be written besides the workspace",
+        option="--add-dir",
+    ),
+    Key(
+        "filesystem.read_only",
+        Kind.PATHS,
+        (),
+        "Paths or globs that may not be written, although they lie in a writable folder",
+        option="--read-only",
+        project=Project.SET,
+    ),
+    Key(
+        "filesystem.deny_read",
+        Kind.PATHS,
+        (),
+        "Paths or globs that cannot even be read",
+        option="--deny-read",
+        project=Project.SET,
+    ),
+    Key(
+        "filesystem.allow_unix",
+        Kind.PATHS,
+        (),
+        "Unix sockets of this machine that may be reached",
+        option="--allow-unix",
+    ),
+    Key(
+        "env.inherit",
+        Kind.CHOICE,
+        "all",
+        "Which variables go in: all but those that look like credentials or start something, a handful, none",
+        ("all", "core", "none"),
+        project=Project.TIGHTEN,
+    ),
+    Key(
+        "env.pass",
+        Kind.NAMES,
+        (),
+        "Variables that go in whatever they look like",
+        option="--pass-env",
+    ),
+    *(
+        Key(
+            f"features.{feature.name}",
+            Kind.SWITCH,
+            feature.default,
+            f"{feature.summary[0].upper()}{feature.summary[1:]} ({feature.stage})",
+            option="--enable, --disable",
+        )
+        for feature in FEATURES
+    ),
+    Key(
+        "projects.*.trust_level",
+        Kind.CHOICE,
+        None,
+        "What you think of the folder that stands for `*` and all below it. Unset is a third state, unknown: the "
+        "project's own configuration and hooks are not read, but it is not held against it",
+        ("trusted", "untrusted"),
+        home_only=True,
+    ),
+)
+
+KEY: Final = {key.name: key for key in KEYS}
+
+Tree = dict[str, "Key | Tree"]
+
+
+def tree() -> Tree:
+    """The rows as nested tables; `*` stands for any name."""
+    root: Tree = {}
+    for key in KEYS:
+        *tables, last = key.name.split(".")
+        node = root
+        for table in tables:
+            below = node.setdefault(table, {})
+            assert isinstance(below, dict)
+            node = below
+        node[last] = key
+    return root

@@ -1,0 +1,200 @@
+"""Is a value what its key wants: the check of each kind, with a sentence that says what would be right."""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
+
+from doorward.configuration_schema import Key, Kind
+
+Complain = Callable[[tuple[str | int, ...], str, str | None], None]
+"""Called with where in the value (empty: the value itself), what is wrong, and a suggestion."""
+
+_MOST: Final = 10**9
+_UPSTREAM: Final = re.compile(r"http://[^\s/?#]+/?")
+_VARIABLE: Final = re.compile(r"[^=\0]+")
+_DOMAIN: Final = re.compile(r"[^\s/:@]+")
+
+
+def checked(key: Key, value: object, env: Mapping[str, str], complain: Complain) -> object:
+    """`value` as it is kept: arrays as a tuple of what is right in them. Everything wrong goes to `complain`, and
+    where the whole value is wrong None comes back."""
+    if key.kind in _ARRAYS:
+        return _array(key, value, env, complain)
+    if key.kind is Kind.ADDRESSES:
+        return _addresses(value, complain)
+    wrong = _SCALARS[key.kind](key, value)
+    if wrong is None:
+        return float(value) if key.kind is Kind.SECONDS else value  # type: ignore[arg-type]
+    complain((), *wrong)
+    return None
+
+
+Wrong = tuple[str, str | None] | None
+
+
+def _choice(key: Key, value: object) -> Wrong:
+    if isinstance(value, str) and value in key.choices:
+        return None
+    from doorward.configuration_error import nearest  # only for the error text
+
+    near = nearest(value, key.choices) if isinstance(value, str) else None
+    listed = ", ".join(f'"{choice}"' for choice in key.choices)
+    return f"must be one of {listed}, not {shown(value)}", f'did you mean "{near}"?' if near else None
+
+
+def _switch(key: Key, value: object) -> Wrong:
+    if isinstance(value, bool):
+        return None
+    word = str(value).lower()
+    near = {"true": "true", "on": "true", "yes": "true", "1": "true"}.get(
+        word, {"false": "false", "off": "false", "no": "false", "0": "false"}.get(word)
+    )
+    return f"must be true or false, not {shown(value)}", f"write {near}, without quotes" if near else None
+
+
+def _seconds(key: Key, value: object) -> Wrong:
+    if isinstance(value, int | float) and not isinstance(value, bool) and 0 < value <= _MOST:
+        return None
+    return f"must be a positive number of seconds, not {shown(value)}", None
+
+
+def _count(key: Key, value: object) -> Wrong:
+    if isinstance(value, int) and not isinstance(value, bool) and 0 < value <= _MOST:
+        return None
+    return f"must be a positive whole number, not {shown(value)}", None
+
+
+def _url(key: Key, value: object) -> Wrong:
+    if isinstance(value, str) and _UPSTREAM.fullmatch(value):
+        return None
+    near = None
+    if isinstance(value, str) and "://" not in value and _UPSTREAM.fullmatch(f"http://{value}"):
+        near = f'write "http://{value}"'
+    return f'must be a URL such as "http://proxy.corp:3128", not {shown(value)}', near
+
+
+_SCALARS: Final = {
+    Kind.CHOICE: _choice,
+    Kind.SWITCH: _switch,
+    Kind.SECONDS: _seconds,
+    Kind.COUNT: _count,
+    Kind.URL: _url,
+}
+
+
+def _array(key: Key, value: object, env: Mapping[str, str], complain: Complain) -> object:
+    if not isinstance(value, list | tuple):
+        near = f'write ["{value}"]' if isinstance(value, str) else None
+        complain((), f"must be an {key.kind}, not {shown(value)}", near)
+        return None
+    check = _ARRAYS[key.kind]
+    kept: list[object] = []
+    for index, entry in enumerate(value):
+        try:
+            kept.append(check(key, entry, env))
+        except _WrongEntry as error:
+            complain((index,), error.message, error.suggestion)
+            kept.append(None)  # keeps the other entries' places
+    return tuple(kept)
+
+
+class _WrongEntry(Exception):
+    def __init__(self, message: str, suggestion: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.suggestion = suggestion
+
+
+def _rule(key: Key, entry: object, env: Mapping[str, str]) -> object:
+    """Text or a table of plain values; what a rule may say is the allowlists' own business."""
+    if isinstance(entry, str):
+        if entry.strip():
+            return entry
+        raise _WrongEntry("an empty text is no rule")
+    if not isinstance(entry, Mapping):
+        raise _WrongEntry(f'a rule is a text such as "example.com" or a table, not {shown(entry)}')
+    if "host" not in entry:
+        raise _WrongEntry(f"the table {shown(entry)} names no host", 'it needs host = "NAME"')
+    for name, value in entry.items():
+        values = value if isinstance(value, list | tuple) else (value,)
+        if not all(isinstance(each, str | int) for each in values):
+            raise _WrongEntry(f"{name} = {shown(value)} means nothing in a rule")
+    return {name: list(value) if isinstance(value, list | tuple) else value for name, value in entry.items()}
+
+
+def _path(key: Key, entry: object, env: Mapping[str, str]) -> str:
+    if not isinstance(entry, str) or not entry or "\0" in entry:
+        raise _WrongEntry(f"a path is a text that is not empty, not {shown(entry)}")
+    if entry == "~" or entry.startswith("~/"):
+        home = env.get("HOME", "")
+        if not home.startswith("/"):
+            raise _WrongEntry(f'"{entry}" needs the variable HOME, which is not set')
+        return home.rstrip("/") + entry[1:] or "/"
+    if entry.startswith("~"):
+        raise _WrongEntry(f"another user's home is not looked up: {shown(entry)}", "write the whole path")
+    return entry
+
+
+def _name(key: Key, entry: object, env: Mapping[str, str]) -> str:
+    pattern, what = (_VARIABLE, "a variable's name") if key.name == "env.pass" else (_DOMAIN, "a domain")
+    if isinstance(entry, str) and pattern.fullmatch(entry):
+        return entry
+    raise _WrongEntry(f"{shown(entry)} is not {what}")
+
+
+_ARRAYS: Final = {Kind.RULES: _rule, Kind.PATHS: _path, Kind.NAMES: _name}
+
+
+def _addresses(value: object, complain: Complain) -> dict[str, str] | None:
+    if not isinstance(value, Mapping):
+        complain((), f'must be a table such as {{"db.test" = "127.0.0.1"}}, not {shown(value)}', None)
+        return None
+    kept: dict[str, str] = {}
+    for name, address in value.items():
+        if isinstance(address, Mapping):
+            flat = ".".join((name, *_first_path(address)))
+            complain((name,), "a name with dots needs quotes", f'write "{flat}" = …')
+        elif not isinstance(address, str) or not _is_address(address):
+            complain((name,), f'must be an address such as "127.0.0.1" or "::1", not {shown(address)}', None)
+        else:
+            kept[name] = address
+    return kept
+
+
+def _first_path(table: Mapping[str, object]) -> Sequence[str]:
+    path: list[str] = []
+    node: object = table
+    while isinstance(node, Mapping) and node:
+        name = next(iter(node))
+        path.append(name)
+        node = node[name]
+    return path
+
+
+def _is_address(text: str) -> bool:
+    from socket import AF_INET, AF_INET6, inet_pton  # only where a name is pinned
+
+    for family in (AF_INET, AF_INET6):
+        try:
+            inet_pton(family, text)
+        except (OSError, ValueError):
+            continue
+        return "%" not in text
+    return False
+
+
+def shown(value: object) -> str:
+    """`value` as a person would write it in TOML, short, with its type where that is the mistake."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, str):
+        text = f'the text "{value}"'
+    elif isinstance(value, int | float):
+        text = f"the number {value}"
+    elif isinstance(value, Mapping):
+        text = f"a table with {', '.join(map(str, value))}" if value else "an empty table"
+    elif isinstance(value, list | tuple):
+        text = "an array"
+    else:
+        text = f"the {type(value).__name__} {value}"
+    return text if len(text) <= 100 else f"{text[:99]}…"
