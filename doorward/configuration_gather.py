@@ -1,0 +1,189 @@
+"""Lays the layers over each other: each value checked against its row, kept with where it came from."""
+
+import os
+import re
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from doorward.configuration_schema import ARRAYS, KEY, KEYS, Key, Kind, Project, Tree, tree
+from doorward.configuration_value import checked, shown
+from doorward.gates.dial import NETWORK_OF_MODE, SandboxMode
+
+if TYPE_CHECKING:  # loaded where there is a mistake to tell
+    from doorward.configuration_error import Problem
+
+_BARE: Final = re.compile(r"[A-Za-z0-9_-]+")
+
+
+class Origin(NamedTuple):
+    """Where a value came from. `source`: builtin, file, flag or api; `where` names the place for a person, such as
+    "config.toml:12", "--allow", "-c network.allow"."""
+
+    source: str
+    where: str
+
+
+class Entry(NamedTuple):
+    """One entry of an array, or one `(name, value)` of a table, with its own origin."""
+
+    value: Any
+    origin: Origin
+
+
+class Setting(NamedTuple):
+    """One value as it stands; `rank` is that of the layer that set it."""
+
+    value: Any
+    origin: Origin
+    rank: int
+
+
+BUILT_IN: Final = Origin("builtin", "built-in")
+
+
+class Place(NamedTuple):
+    """Where a value stands: for problems a file (or option) and line, for origins the short form."""
+
+    file: str
+    line: int | None
+    origin: Origin
+
+
+Placing = Callable[[tuple[str | int, ...]], Place]
+
+
+class Gathering:
+    """What the layers say, in the order in which they are added, and every mistake in them."""
+
+    def __init__(self, env: Mapping[str, str]) -> None:
+        self.problems: list[Problem] = []
+        self.values: dict[str, Setting] = {}
+        self.entries: dict[str, list[tuple[Entry, int]]] = {}
+        self.projects: dict[str, str] = {}
+        """Level by real path."""
+        self._env = env
+        self._tree: Tree | None = None
+
+    def add(self, document: Mapping[str, object], rank: int, place: Placing, *, layer: str) -> None:
+        """Lay one layer over what is there. `layer` is "home" or "project" for the two with rules of their own."""
+        if self._tree is None:
+            self._tree = tree()
+        before = {key.name: self.effective(key) for key in KEYS if key.project is Project.TIGHTEN}
+        self._walk(self._tree, (), document, rank, place, layer, before)
+
+    def effective(self, key: Key) -> object:
+        """The value of a scalar key as the layers so far have it."""
+        if key.name in self.values:
+            return self.values[key.name].value
+        if key.name == "network.mode":
+            return str(NETWORK_OF_MODE[SandboxMode(str(self.effective(KEY["sandbox_mode"])))])
+        return key.default
+
+    def _walk(
+        self,
+        node: Tree,
+        path: tuple[str, ...],
+        table: Mapping[str, object],
+        rank: int,
+        place: Placing,
+        layer: str,
+        before: Mapping[str, object],
+    ) -> None:
+        for name, value in table.items():
+            here = (*path, name)
+            below = node.get(name, node.get("*"))
+            if below is None:
+                self._problem(place, here, "there is no such key", _suggestion(here))
+            elif isinstance(below, Key):
+                self._set(below, here, value, rank, place, layer, before)
+            elif isinstance(value, Mapping):
+                self._walk(below, here, value, rank, place, layer, before)
+            else:
+                inside = ", ".join(f"{dotted(here)}.{key}" for key in below)
+                self._problem(place, here, f"is a table, not {shown(value)}", f"its keys are {inside}")
+
+    def _set(
+        self,
+        key: Key,
+        path: tuple[str, ...],
+        value: object,
+        rank: int,
+        place: Placing,
+        layer: str,
+        before: Mapping[str, object],
+    ) -> None:
+        if key.home_only and layer != "home":
+            self._problem(place, path, "only $DOORWARD_HOME/config.toml can say which projects are trusted", None)
+            return
+        if layer == "project" and key.project is Project.NOTHING:
+            self._problem(place, path, "a project's own file cannot set this", "set it in $DOORWARD_HOME/config.toml")
+            return
+        mistakes = len(self.problems)
+        kept = checked(
+            key, value, self._env, lambda inner, text, right: self._problem(place, (*path, *inner), text, right)
+        )
+        if len(self.problems) > mistakes:
+            return
+        if key.kind in ARRAYS:
+            assert isinstance(kept, tuple)
+            rows = self.entries.setdefault(key.name, [])
+            rows += [(Entry(each, place((*path, index)).origin), rank) for index, each in enumerate(kept)]
+        elif key.kind is Kind.ADDRESSES:
+            self._pin(key, path, kept, rank, place, layer)
+        elif key.name == "projects.*.trust_level":
+            self._trust(path, str(kept), place)
+        elif layer == "project" and _looser(key, str(kept), str(before.get(key.name))):
+            self._problem(
+                place, path, f"a project can only make this stricter, and below it stands {before[key.name]}", None
+            )
+        else:
+            self.values[key.name] = Setting(kept, place(path).origin, rank)
+
+    def _pin(self, key: Key, path: tuple[str, ...], pins: Any, rank: int, place: Placing, layer: str) -> None:
+        rows = self.entries.setdefault(key.name, [])
+        for name, address in pins.items():
+            known = [(entry, at) for entry, at in rows if entry.value[0].lower() == name.lower()]
+            if layer == "project" and any(entry.value[1] != address for entry, _ in known):
+                message = f"a project cannot move a name that {known[0][0].origin.where} pins"
+                self._problem(place, (*path, name), message, None)
+                continue
+            for row in known:
+                rows.remove(row)
+            rows.append((Entry((name, address), place((*path, name)).origin), rank))
+
+    def _trust(self, path: tuple[str, ...], level: str, place: Placing) -> None:
+        folder = path[1]
+        if not folder.startswith("/"):
+            self._problem(place, path, "a project is named by its whole path", None)
+            return
+        real = os.path.realpath(folder)
+        if self.projects.setdefault(real, level) != level:
+            self._problem(
+                place, path, f"the same folder stands above as {self.projects[real]}", "leave one of them out"
+            )
+
+    def _problem(self, place: Placing, path: tuple[str | int, ...], message: str, suggestion: str | None) -> None:
+        from doorward.configuration_error import Problem
+
+        at = place(path)
+        self.problems.append(Problem(at.file, at.line, dotted(path), message, suggestion))
+
+
+def _looser(key: Key, value: str, than: str) -> bool:
+    return key.project is Project.TIGHTEN and key.choices.index(value) < key.choices.index(than)
+
+
+def dotted(path: tuple[str | int, ...]) -> str:
+    """A path as TOML spells it; an array's entry as its array."""
+    return ".".join(part if _BARE.fullmatch(part) else f'"{part}"' for part in path if isinstance(part, str))
+
+
+def _suggestion(path: tuple[str, ...]) -> str | None:
+    """The nearest key: of that name elsewhere, else spelled like it, else with a last part spelled like it."""
+    from doorward.configuration_error import nearest
+
+    names = [key.name for key in KEYS if "*" not in key.name]
+    full, last = ".".join(path), path[-1]
+    by_last = {name.rpartition(".")[2]: name for name in names}
+    near = by_last.get(last.replace("-", "_")) or nearest(full, names) or by_last.get(nearest(last, by_last) or "")
+    return f"did you mean {near}?" if near else None
