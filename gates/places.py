@@ -2,7 +2,13 @@
 
 from collections.abc import Iterable
 from enum import StrEnum
-from typing import NamedTuple
+from typing import Final, NamedTuple
+
+
+SYSTEM_TREES: Final = frozenset(
+    ("", "/bin", "/boot", "/etc", "/lib", "/lib32", "/lib64", "/libx32", "/run", "/sbin", "/usr", "/var")
+)
+"""Folders that are never opened as a whole ("" is the root); a file in them can be named."""
 
 
 class Ground(StrEnum):

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from doorward.gates.action import Action
 from doorward.gates.dial import Dial, NetworkMode, SandboxMode
 from doorward.gates.findings import Endpoint, Findings, Write
-from doorward.gates.places import Ground
+from doorward.gates.places import SYSTEM_TREES, Ground
 from doorward.gates.verdict import Cause, Effect, Gate, Reason
 from doorward.gates.wording import plain, shell_word
 
@@ -120,6 +120,6 @@ def _deny(switch: str, sentence: str, cause: Cause, remedy: str = "") -> Reason:
 
 
 def _folder(path: str) -> str:
-    """The folder to add for a write to `path`; never the root of everything."""
+    """What to add for a write to `path`: its folder, or where that is the system's, which no sandbox opens, only it."""
     parent = path.rpartition("/")[0]
-    return parent or path
+    return path if parent in SYSTEM_TREES else parent

@@ -31,14 +31,15 @@ def test_a_write_outside_the_workspace_is_denied_by_default(dial: Dial, shell: S
     verdict = resolve(dial, shell("tee", "/etc/hosts"))
     assert (verdict.verdict, verdict.gate) == ("deny", "sandbox")
     assert verdict.deciding.cause is Cause.WRITE_OUTSIDE
-    assert verdict.deciding.remedy == "--add-dir /etc"
+    assert verdict.deciding.remedy == "--add-dir /etc/hosts", "a whole system folder is never opened"
     assert verdict.deciding.switch == "sandbox_mode=workspace-write"
 
 
 def test_the_remedy_of_that_deny_leads_to_a_question(dial: Dial, shell: Shell) -> None:
-    verdict = resolve(dial._replace(writable_roots=("/etc",)), shell("tee", "/etc/hosts"))
-    assert (verdict.verdict, verdict.gate) == ("ask", "approval")
-    assert "outside the workspace" in verdict.deciding.sentence
+    for added in ("/etc/hosts", "/etc"):
+        verdict = resolve(dial._replace(writable_roots=(added,)), shell("tee", "/etc/hosts"))
+        assert (verdict.verdict, verdict.gate) == ("ask", "approval")
+        assert "outside the workspace" in verdict.deciding.sentence
 
 
 def test_and_under_never_it_is_allowed(dial: Dial, shell: Shell) -> None:

@@ -47,7 +47,7 @@ def test_read_only_with_a_folder_granted_by_name(dial: Dial, shell: Shell) -> No
     read_only = dial._replace(sandbox_mode="read-only", writable_roots=("/data",), approval_policy="never")
     assert resolve(read_only, shell("tee", "/data/x")).verdict == "allow"
     denied = resolve(read_only, shell("tee", "/etc/x")).deciding
-    assert denied.remedy == "-s workspace-write --add-dir /etc"
+    assert denied.remedy == "-s workspace-write --add-dir /etc/x"
 
 
 def test_danger_full_access_has_no_boundary_but_risk_remains(dial: Dial, shell: Shell) -> None:
