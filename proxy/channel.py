@@ -25,8 +25,8 @@ class Channel(Watch):
     splices = True
 
     def __init__(self, loop: Loop, sock: socket.socket) -> None:
+        """`sock` must be non-blocking."""
         super().__init__(loop, sock.fileno())
-        sock.setblocking(False)
         self.sock = sock
 
     def try_recv(self, size: int = READ_SIZE) -> bytes | None:
@@ -94,14 +94,16 @@ class Channel(Watch):
                 pass
         self.close()
 
-    def tune(self) -> None:
-        """Send small writes at once and notice a dead peer. For TCP; harmless on other sockets."""
-        try:
-            self.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-            self.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, _KEEP_ALIVE_AFTER)
-        except OSError:
-            pass
+
+def tune(sock: socket.socket) -> None:
+    """Send small writes at once and notice a dead peer. Accepted sockets inherit it from their listener (tcp(7)).
+    For TCP; harmless on other sockets."""
+    try:
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, _KEEP_ALIVE_AFTER)
+    except OSError:
+        pass
 
 
 async def linger(channel: Channel, deadline: float, most: int) -> None:

@@ -46,6 +46,10 @@ class DeadlinePassed(Exception):
     """What was waited for did not come in time."""
 
 
+class HungUp(Exception):
+    """The peer ended or broke its side of a connection while something else was waited for."""
+
+
 class Task(Generic[T]):
     """One running coroutine. Made by `Group.start` and `Loop.run` only; `await task.wait()` joins it."""
 
@@ -153,6 +157,11 @@ class Watch:
             if not in_time and not self.can_write:
                 raise DeadlinePassed
 
+    def watch(self) -> None:
+        """Have events noted from now on, though nobody waits for them yet."""
+        if not self.registered:
+            self.loop._register(self)
+
     def forget(self, *, shared: bool = False) -> None:
         """Stop watching; call it before the descriptor is closed. `shared`: another process holds the same open file,
         so that closing our descriptor would not take it out of the epoll set."""
@@ -197,9 +206,15 @@ class Promise(Generic[T]):
             for task in self._waiters:
                 task._wake()
 
-    async def wait(self, deadline: float = NEVER) -> T:
-        """The value; raises the error, or DeadlinePassed."""
+    async def wait(self, deadline: float = NEVER, *, unless: Watch | None = None) -> T:
+        """The value; raises the error, DeadlinePassed, or HungUp when the peer of `unless` ends or breaks its side."""
         while not self.settled:
+            if unless is not None:
+                if unless.hung_up:
+                    raise HungUp
+                if not unless.registered:
+                    self._loop._register(unless)
+                unless.reader = self._loop.current
             me = self._loop.current
             self._waiters.append(me)
             try:
@@ -207,6 +222,8 @@ class Promise(Generic[T]):
                     raise DeadlinePassed
             finally:
                 self._waiters.remove(me)
+                if unless is not None:
+                    unless.reader = None
         if self._error is not None:
             raise self._error
         return self._value  # type: ignore[return-value]
@@ -473,8 +490,10 @@ class Group:
         for task in tuple(self._tasks):
             task.cancel()
 
-    def __len__(self) -> int:
-        return len(self._tasks)
+    @property
+    def running(self) -> bool:
+        """Whether tasks may be started: between the entry and the exit of `async with`."""
+        return self._in_body
 
     def _finished(self, task: Task[Any]) -> None:
         self._tasks.discard(task)

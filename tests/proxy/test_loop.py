@@ -5,25 +5,15 @@ from __future__ import annotations
 import os
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable
 
 import pytest
 
 from doorward.proxy.channel import Channel
-from doorward.proxy.clock import NEVER, MonotonicClock, SimulatedClock, Stuck
+from doorward.proxy.clock import NEVER, MonotonicClock, Stuck
 from doorward.proxy.loop import Cancelled, DeadlinePassed, Group, Loop, Promise, Watch, gather
 
-
-@pytest.fixture
-def loop() -> Iterator[Loop]:
-    made = Loop(SimulatedClock())
-    yield made
-    made.close()
-
-
-def pair(loop: Loop) -> tuple[Channel, Channel]:
-    left, right = socket.socketpair()
-    return Channel(loop, left), Channel(loop, right)
+Pair = Callable[[], tuple[Channel, Channel]]
 
 
 def test_run_gives_the_value_and_raises_the_error(loop: Loop) -> None:
@@ -61,9 +51,9 @@ def test_sleeps_end_in_order_of_their_deadlines(loop: Loop) -> None:
     assert seen == [1, 2, 3]
 
 
-def test_receive_tries_first_and_waits_only_then(loop: Loop) -> None:
+def test_receive_tries_first_and_waits_only_then(loop: Loop, pair: Pair) -> None:
     async def main() -> tuple[bytes, bool, bytes, bytes]:
-        left, right = pair(loop)
+        left, right = pair()
         await right.send(b"now")
         first = await left.recv()
         registered = left.registered
@@ -80,11 +70,11 @@ def test_receive_tries_first_and_waits_only_then(loop: Loop) -> None:
     assert loop.run(main()) == (b"now", False, b"later", b"")
 
 
-def test_an_end_that_came_with_the_last_bytes_is_seen(loop: Loop) -> None:
+def test_an_end_that_came_with_the_last_bytes_is_seen(loop: Loop, pair: Pair) -> None:
     """A short read clears `can_read`; the end that was already there must still be found."""
 
     async def main() -> list[bytes]:
-        left, right = pair(loop)
+        left, right = pair()
         got = []
         async with Group(loop) as group:
             reader = group.start(left.recv())
@@ -99,9 +89,9 @@ def test_an_end_that_came_with_the_last_bytes_is_seen(loop: Loop) -> None:
     assert loop.run(main()) == [b"last", b""]
 
 
-def test_a_wait_ends_at_its_deadline(loop: Loop) -> None:
+def test_a_wait_ends_at_its_deadline(loop: Loop, pair: Pair) -> None:
     async def main() -> float:
-        left, right = pair(loop)
+        left, right = pair()
         start = loop.now
         with pytest.raises(DeadlinePassed):
             await left.recv(deadline=start + 10)
@@ -112,9 +102,9 @@ def test_a_wait_ends_at_its_deadline(loop: Loop) -> None:
     assert loop.run(main()) == pytest.approx(10)
 
 
-def test_a_later_deadline_moves_the_one_entry_of_the_heap(loop: Loop) -> None:
+def test_a_later_deadline_moves_the_one_entry_of_the_heap(loop: Loop, pair: Pair) -> None:
     async def main() -> tuple[int, float]:
-        left, right = pair(loop)
+        left, right = pair()
         start = loop.now
         for _ in range(500):
             await right.send(b"x")
@@ -133,13 +123,13 @@ def test_a_later_deadline_moves_the_one_entry_of_the_heap(loop: Loop) -> None:
     assert took == pytest.approx(60)
 
 
-def test_finished_tasks_do_not_fill_the_heap(loop: Loop) -> None:
+def test_finished_tasks_do_not_fill_the_heap(loop: Loop, pair: Pair) -> None:
     async def short(channel: Channel) -> None:
         await loop.wait_any((channel,), (), loop.now + 3600)
 
     async def main() -> int:
         for _ in range(1000):
-            left, right = pair(loop)
+            left, right = pair()
             async with Group(loop) as group:
                 group.start(short(left))
                 await loop.turn()
@@ -150,9 +140,9 @@ def test_finished_tasks_do_not_fill_the_heap(loop: Loop) -> None:
     assert loop.run(main()) < 200
 
 
-def test_an_event_and_a_deadline_in_the_same_round_is_an_event(loop: Loop) -> None:
+def test_an_event_and_a_deadline_in_the_same_round_is_an_event(loop: Loop, pair: Pair) -> None:
     async def main() -> bytes:
-        left, right = pair(loop)
+        left, right = pair()
         async with Group(loop) as group:
             reader = group.start(left.recv(deadline=loop.now + 5))
             await loop.turn()
@@ -166,11 +156,11 @@ def test_an_event_and_a_deadline_in_the_same_round_is_an_event(loop: Loop) -> No
     assert loop.run(main()) == b"just in time"
 
 
-def test_send_waits_for_room_and_loses_nothing(loop: Loop) -> None:
+def test_send_waits_for_room_and_loses_nothing(loop: Loop, pair: Pair) -> None:
     data = os.urandom(3_000_000)
 
     async def main() -> bytes:
-        left, right = pair(loop)
+        left, right = pair()
         got = bytearray()
 
         async def read() -> None:
@@ -372,10 +362,10 @@ def test_post_is_heard_while_the_loop_sleeps() -> None:
     loop.close()
 
 
-def test_wait_any_wakes_for_whichever_comes_first(loop: Loop) -> None:
+def test_wait_any_wakes_for_whichever_comes_first(loop: Loop, pair: Pair) -> None:
     async def main() -> tuple[bool, bool, bool, bool]:
-        one, other_one = pair(loop)
-        two, other_two = pair(loop)
+        one, other_one = pair()
+        two, other_two = pair()
         one.can_read = two.can_read = False
         await other_two.send(b"x")
         woken = await loop.wait_any((one, two), (), loop.now + 10)
@@ -389,9 +379,9 @@ def test_wait_any_wakes_for_whichever_comes_first(loop: Loop) -> None:
     assert loop.run(main()) == (True, False, False, True)
 
 
-def test_closing_wakes_who_waits(loop: Loop) -> None:
+def test_closing_wakes_who_waits(loop: Loop, pair: Pair) -> None:
     async def main() -> None:
-        left, right = pair(loop)
+        left, right = pair()
         async with Group(loop) as group:
 
             async def read() -> None:
@@ -406,16 +396,16 @@ def test_closing_wakes_who_waits(loop: Loop) -> None:
     loop.run(main())
 
 
-def test_a_descriptor_number_used_again_gets_its_own_events(loop: Loop) -> None:
+def test_a_descriptor_number_used_again_gets_its_own_events(loop: Loop, pair: Pair) -> None:
     async def main() -> bytes:
-        left, right = pair(loop)
+        left, right = pair()
         number = left.fd
         with pytest.raises(DeadlinePassed):
             await left.recv(deadline=loop.now + 1)
         await right.send(b"for the old one")
         left.close()
         right.close()
-        again, other = pair(loop)
+        again, other = pair()
         assert number in (again.fd, other.fd)
         with pytest.raises(DeadlinePassed):
             await again.recv(deadline=loop.now + 1)
@@ -428,7 +418,7 @@ def test_a_descriptor_number_used_again_gets_its_own_events(loop: Loop) -> None:
     assert loop.run(main()) == b"for the new one"
 
 
-def test_a_shared_descriptor_leaves_the_epoll_set_when_forgotten(loop: Loop) -> None:
+def test_a_shared_descriptor_leaves_the_epoll_set_when_forgotten(loop: Loop, pair: Pair) -> None:
     """Another process (here: a duplicate) may hold the same open file: closing ours alone would leave it watched."""
 
     async def main() -> int:
@@ -450,11 +440,11 @@ def test_a_shared_descriptor_leaves_the_epoll_set_when_forgotten(loop: Loop) -> 
     assert loop.run(main()) == 0
 
 
-def test_a_busy_task_leaves_the_others_their_turn(loop: Loop) -> None:
+def test_a_busy_task_leaves_the_others_their_turn(loop: Loop, pair: Pair) -> None:
     turns: list[str] = []
 
     async def main() -> None:
-        left, right = pair(loop)
+        left, right = pair()
 
         async def busy() -> None:
             while "read" not in turns:
