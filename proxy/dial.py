@@ -1,0 +1,109 @@
+"""Connects to one of the judged addresses, and to nothing else.
+
+Happy eyeballs (RFC 8305): the families take turns, an attempt that has not connected after 250 ms gets company, one
+that failed is followed at once, the first to connect wins and the others are closed. No name is looked up here.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import socket
+from collections.abc import Iterable, Sequence
+from typing import Protocol
+
+from doorward.proxy.channel import Channel, tune
+from doorward.proxy.loop import Loop
+from doorward.proxy.resolver import IP
+
+STAGGER = 0.25
+"""Seconds between two attempts (RFC 8305 §5, Connection Attempt Delay)."""
+
+
+class DialFailed(Exception):
+    """No address could be reached; the text says why, in a plain sentence."""
+
+
+class Dialler(Protocol):
+    """What starts a connection; tests bring their own and record the attempts."""
+
+    def begin(self, loop: Loop, ip: IP, port: int) -> Channel:
+        """A channel that is connecting: it becomes writable when that is decided. Raises OSError."""
+
+
+class SocketDialler:
+    """Ordinary TCP sockets."""
+
+    def begin(self, loop: Loop, ip: IP, port: int) -> Channel:
+        """See `Dialler`."""
+        family = socket.AF_INET if ip.version == 4 else socket.AF_INET6
+        sock = socket.socket(family, socket.SOCK_STREAM | socket.SOCK_NONBLOCK, socket.IPPROTO_TCP)
+        tune(sock)
+        channel = Channel(loop, sock)
+        code = sock.connect_ex((str(ip), port))
+        if code == errno.EINPROGRESS:
+            channel.can_read = channel.can_write = False
+        elif code:
+            channel.close()
+            raise OSError(code, os.strerror(code))
+        return channel
+
+
+def in_order(addresses: Iterable[IP]) -> list[IP]:
+    """The families interleaved, beginning with the first address's; within a family the order stays (RFC 8305 §4)."""
+    left = list(addresses)
+    ordered: list[IP] = []
+    while left:
+        wanted = left[0].version if not ordered else 10 - ordered[-1].version  # 4 and 6
+        index = next((index for index, ip in enumerate(left) if ip.version == wanted), 0)
+        ordered.append(left.pop(index))
+    return ordered
+
+
+async def dial(loop: Loop, dialler: Dialler, addresses: Sequence[IP], port: int, seconds: float) -> tuple[Channel, IP]:
+    """A connected channel and the address it leads to. Raises DialFailed when all failed or `seconds` passed."""
+    waiting = in_order(addresses) if len(addresses) > 1 else list(addresses)
+    deadline = loop.now + seconds
+    next_start = loop.now
+    attempts: list[tuple[Channel, IP]] = []
+    problem = "there is no address"
+    try:
+        while True:
+            if waiting and loop.now >= next_start:
+                ip = waiting.pop(0)
+                try:
+                    attempts.append((dialler.begin(loop, ip, port), ip))
+                    next_start = loop.now + STAGGER
+                except OSError as error:
+                    problem = f"{_where(ip, port)}: {_why(error.errno)}"
+                continue
+            if not attempts:
+                raise DialFailed(f"Cannot connect: {problem}.")
+            decided = next((attempt for attempt in attempts if attempt[0].can_write), None)
+            if decided is None:
+                limit = min(deadline, next_start) if waiting else deadline
+                await loop.wait_any((), [channel for channel, _ in attempts], limit)
+                if loop.now >= deadline and not any(channel.can_write for channel, _ in attempts):
+                    where = _where(attempts[-1][1], port)
+                    raise DialFailed(f"Cannot connect: {where} did not answer in {seconds:g} s.")
+                continue
+            channel, ip = decided
+            code = channel.sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+            attempts.remove(decided)
+            if not code:
+                channel.can_read = True
+                return channel, ip
+            channel.close()
+            problem = f"{_where(ip, port)}: {_why(code)}"
+            next_start = loop.now
+    finally:
+        for channel, _ in attempts:
+            channel.close()
+
+
+def _where(ip: IP, port: int) -> str:
+    return f"[{ip}] port {port}" if ip.version == 6 else f"{ip} port {port}"
+
+
+def _why(code: int | None) -> str:
+    return os.strerror(code or 0).lower()

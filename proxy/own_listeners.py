@@ -1,0 +1,72 @@
+"""Knows every listener of this process, so that the door never connects to itself.
+
+The addresses compared are the bound ones, not the configured ones (a configured port 0 says nothing). A wildcard bind
+takes in every address of the machine; the unspecified address as a target means loopback (Linux connects it there).
+"""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterable
+from ipaddress import ip_address
+
+from doorward.allowlists.addresses import unmap
+from doorward.proxy.resolver import IP
+
+
+class OwnListeners:
+    """The bound addresses, by port."""
+
+    def __init__(self) -> None:
+        self._by_port: dict[int, list[IP]] = {}
+
+    def add(self, sock: socket.socket) -> None:
+        """A listening TCP socket; call it after bind. Sockets of other families are nobody's target."""
+        bound = _bound(sock)
+        if bound is not None:
+            ip, port = bound
+            self._by_port.setdefault(port, []).append(ip)
+
+    def discard(self, sock: socket.socket) -> None:
+        """The listener is about to be closed."""
+        bound = _bound(sock)
+        if bound is not None and bound[0] in self._by_port.get(bound[1], ()):
+            ip, port = bound
+            self._by_port[port].remove(ip)
+            if not self._by_port[port]:
+                del self._by_port[port]
+
+    def any_of(self, addresses: Iterable[IP], port: int) -> IP | None:
+        """The first of `addresses` at which one of our listeners answers, or None."""
+        bound = self._by_port.get(port)
+        if bound:
+            for ip in addresses:
+                if any(_reaches(unmap(ip), at) for at in bound):
+                    return ip
+        return None
+
+
+def _bound(sock: socket.socket) -> tuple[IP, int] | None:
+    if sock.family not in (socket.AF_INET, socket.AF_INET6):
+        return None
+    name = sock.getsockname()
+    return unmap(ip_address(name[0].partition("%")[0])), name[1]
+
+
+def _reaches(target: IP, bound: IP) -> bool:
+    if target == bound:
+        return True
+    if target.is_unspecified:
+        return bound.is_unspecified or bound.is_loopback
+    return bound.is_unspecified and (target.is_loopback or _is_ours(target))
+
+
+def _is_ours(ip: IP) -> bool:
+    """Whether the machine has this address: it can be bound. Asked only for the port of a wildcard listener."""
+    family = socket.AF_INET if ip.version == 4 else socket.AF_INET6
+    with socket.socket(family, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.bind((str(ip), 0))
+        except OSError:
+            return False
+    return True
