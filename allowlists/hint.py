@@ -13,11 +13,13 @@ from doorward.allowlists.suffixes import suffix_kind
 _PLAIN = re.compile(r"[A-Za-z0-9._:/-]+", re.ASCII)
 
 
-def entry_for(host: Host, port: int, addresses: Iterable[IPAddress] = ()) -> str:
-    """The narrowest entry that allows the host; with addresses, one that opens these past the guard too."""
+def entry_for(host: Host, port: int, addresses: Iterable[IPAddress] = (), methods: Iterable[str] = ()) -> str:
+    """The narrowest entry that allows the host; with addresses, one that opens these past the guard too; with methods,
+    one for these alone."""
     entry = _with_port(host.text if isinstance(host, Name) else pattern_for(host).text, port)
-    texts = [str(ip) for ip in addresses]
-    return table_text({"host": entry, "addresses": texts}) if texts else entry
+    more = {"methods": list(methods), "addresses": [str(ip) for ip in addresses]}
+    more = {key: listed for key, listed in more.items() if listed}
+    return table_text({"host": entry, **more}) if more else entry
 
 
 def entry_for_www(host_text: str, port: int) -> str | None:

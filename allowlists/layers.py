@@ -18,16 +18,24 @@ class Outside(NamedTuple):
 
 def covers(rule: Rule, other: Rule) -> bool:
     """True when whatever `other` matches (and, for an allow, opens), `rule` matches and opens too."""
-    return _covers_hosts(rule, other) and ports_cover(rule.ports, other.ports)
+    return (
+        _covers_hosts(rule, other)
+        and ports_cover(rule.ports, other.ports)
+        and all(_permits(rule, method) for method in other.methods or (None,))
+    )
 
 
 def outside(managed: Iterable[Rule], wanted: Iterable[Rule]) -> tuple[Outside, ...]:
-    """The wanted allows that would open more than the managed allows do. Ports may be covered by several together."""
+    """The wanted allows that would open more than the managed allows do. Ports and methods may be covered by several
+    together."""
     managed = tuple(managed)
     found: list[Outside] = []
     for rule in wanted:
         wider = [each for each in managed if _covers_hosts(each, rule)]
-        if not ports_cover([span for each in wider for span in each.ports], rule.ports):
+        if not all(
+            ports_cover([span for each in wider if _permits(each, method) for span in each.ports], rule.ports)
+            for method in rule.methods or (None,)
+        ):
             layers = ", ".join(dict.fromkeys(each.origin.where for each in managed)) or "the managed rules"
             found.append(Outside(rule, f"{rule.text} ({rule.origin.where}) goes beyond what {layers} allows"))
     return tuple(found)
@@ -41,6 +49,11 @@ def _covers_hosts(rule: Rule, other: Rule) -> bool:
     if other.tls == "any" and rule.tls != "any":
         return False
     return all(any(_covers_network(wide, narrow) for wide in rule.addresses) for narrow in other.addresses)
+
+
+def _permits(rule: Rule, method: str | None) -> bool:
+    """`method` None stands for every method, and for tunnels."""
+    return not rule.methods or method in rule.methods
 
 
 def _covers_pattern(wide: Pattern, narrow: Pattern, *, everything: bool) -> bool:

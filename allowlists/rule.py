@@ -3,19 +3,22 @@
 An entry is text in the grammar of `pattern.py`, or a table with more to say:
 
     {host = "db.corp:5432", addresses = ["10.0.0.0/8"], tls = "any"}
+    {host = "mirror.test:80", methods = ["GET", "HEAD"]}
 
-`addresses` lists what the guard lets pass for these names; `tls = "any"` lifts the check of the TLS name. A flag takes
-the same table as inline TOML. Without a port an allow means 80 and 443, a deny every port.
+`addresses` lists what the guard lets pass for these names; `tls = "any"` lifts the check of the TLS name; `methods`
+allows only these, and so no tunnel, since no method can be seen in one. A flag takes the same table as inline TOML.
+Without a port an allow means 80 and 443, a deny every port.
 
 `localhost` is the one name that brings its addresses: `localhost:8080` opens 127.0.0.1 and ::1 on that port, asked for
 by that name and no other. An address rule opens the literal alone: with `127.0.0.1:4318`, `localhost:4318` is shut.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from ipaddress import ip_network
 from typing import Literal, NamedTuple
 
 from doorward.allowlists.addresses import IPNetwork, opens_local
+from doorward.allowlists.methods import MalformedMethods, parse_methods, unknown_methods
 from doorward.allowlists.pattern import (
     EVERY_PORT,
     WEB_PORTS,
@@ -35,7 +38,7 @@ Entry = str | Mapping[str, object]
 
 LOOPBACK_OF_LOCALHOST: tuple[IPNetwork, ...] = (ip_network("127.0.0.1"), ip_network("::1"))
 
-_KEYS = ("host", "addresses", "tls")
+_KEYS = ("host", "methods", "addresses", "tls")
 
 
 class Origin(NamedTuple):
@@ -46,7 +49,10 @@ class Origin(NamedTuple):
 
 
 class Rule(NamedTuple):
-    """`addresses` are the networks the rule opens past the guard besides a literal or block it names itself."""
+    """`addresses` are the networks the rule opens past the guard besides a literal or block it names itself.
+
+    `methods` are all that it allows, sorted; () for every method, and for tunnels.
+    """
 
     effect: RuleEffect
     text: str
@@ -57,6 +63,7 @@ class Rule(NamedTuple):
     addresses: tuple[IPNetwork, ...] = ()
     tls: Tls = "name"
     notices: tuple[str, ...] = ()
+    methods: tuple[str, ...] = ()
 
     @property
     def opened(self) -> tuple[IPNetwork, ...]:
@@ -132,7 +139,8 @@ def table_text(table: Mapping[str, object]) -> str:
     """The table as inline TOML, as far as its values allow."""
     import json  # a TOML basic string is a JSON string for all text that a rule may hold
 
-    return "{" + ", ".join(f"{key} = {json.dumps(value, default=repr)}" for key, value in table.items()) + "}"
+    pairs = (f"{key} = {json.dumps(value, default=repr, ensure_ascii=False)}" for key, value in table.items())
+    return "{" + ", ".join(pairs) + "}"
 
 
 def _parse_text(text: str, effect: RuleEffect, origin: Origin) -> Rule:
@@ -201,8 +209,8 @@ def _inline_table(entry: str, origin: Origin) -> Mapping[str, object]:
 
 
 def _parse_table(table: Mapping[str, object], shown: str, effect: RuleEffect, origin: Origin) -> Rule:
-    def wrong(problem: str, suggestion: str | None = None) -> MalformedRule:
-        return MalformedRule(shown, problem, origin=origin, suggestion=suggestion)
+    def wrong(problem: str, better: Mapping[str, object] | str | None = None) -> MalformedRule:
+        return MalformedRule(shown, problem, origin=origin, suggestion=_usable(better, effect, origin))
 
     for key in table:
         if key not in _KEYS:
@@ -213,13 +221,18 @@ def _parse_table(table: Mapping[str, object], shown: str, effect: RuleEffect, or
     try:
         rule = _parse_text(host, effect, origin)
     except MalformedRule as problem:
-        better = None if problem.suggestion is None else table_text({**table, "host": problem.suggestion})
-        raise wrong(problem.problem, better) from None
+        raise wrong(
+            problem.problem, None if problem.suggestion is None else {**table, "host": problem.suggestion}
+        ) from None
     if effect == "deny" and len(table) > 1:
-        raise wrong("a deny has nothing but its host: what it matches is shut on every address", host)
+        raise wrong("a deny has nothing but its host: what it matches is shut for every method and address", host)
     tls = table.get("tls", "name")
     if tls != "name" and tls != "any":
-        raise wrong('tls is "name" or "any"', table_text({**table, "tls": "name"}))
+        raise wrong('tls is "name" or "any"', {**table, "tls": "name"})
+    methods, notices = _methods(table, shown, origin, wrong)
+    if methods and tls == "any":
+        without = {key: value for key, value in table.items() if key != "tls"}
+        raise wrong("tls is about tunnels, and a rule with methods allows none", without)
     listed = table.get("addresses", [])
     if not isinstance(listed, list | tuple) or not all(isinstance(each, str) for each in listed):
         raise wrong("addresses is a list of addresses or blocks, as text")
@@ -229,14 +242,50 @@ def _parse_table(table: Mapping[str, object], shown: str, effect: RuleEffect, or
         networks = tuple(parse_network(each) for each in listed)
     except MalformedPattern as problem:
         raise wrong(f"in addresses: {problem}") from None
-    return rule._replace(text=shown, addresses=(*rule.addresses, *networks), tls=tls)
+    return rule._replace(
+        text=shown,
+        addresses=(*rule.addresses, *networks),
+        tls=tls,
+        notices=(*rule.notices, *notices),
+        methods=methods,
+    )
 
 
-def _with_nearest_key(table: Mapping[str, object], key: str) -> str | None:
+def _methods(
+    table: Mapping[str, object], shown: str, origin: Origin, wrong: Callable[..., MalformedRule]
+) -> tuple[tuple[str, ...], list[str]]:
+    """The methods and what a person should hear about them."""
+    if "methods" not in table:
+        return (), []
+    try:
+        methods = parse_methods(table["methods"])
+    except MalformedMethods as problem:
+        better = None if problem.suggestion is None else {**table, "methods": problem.suggestion}
+        raise wrong(str(problem), better) from None
+    return methods, [
+        f"{shown} ({origin.where}) allows {each}, which is no registered method"
+        + (f" (did you mean {near}?)" if near else "")
+        for each, near in unknown_methods(methods)
+    ]
+
+
+def _usable(better: Mapping[str, object] | str | None, effect: RuleEffect, origin: Origin) -> str | None:
+    """A suggestion, unless something else in it is wrong too."""
+    if better is None:
+        return None
+    try:
+        return parse_rule(better, effect, origin).text
+    except MalformedRule as problem:
+        return problem.suggestion
+
+
+def _with_nearest_key(table: Mapping[str, object], key: str) -> Mapping[str, object] | None:
     import difflib
 
     near = difflib.get_close_matches(key, _KEYS, n=1)
-    return table_text({near[0] if name == key else name: value for name, value in table.items()}) if near else None
+    if not near or near[0] in table:
+        return None
+    return {near[0] if name == key else name: value for name, value in table.items()}
 
 
 def rule_entry(rule: Rule) -> str:
@@ -244,6 +293,8 @@ def rule_entry(rule: Rule) -> str:
     host = canonical(rule.pattern, rule.ports if rule.ports_named else None)
     own = LOOPBACK_OF_LOCALHOST if rule.pattern == Pattern(Kind.EXACT, "localhost") else ()
     more: dict[str, object] = {}
+    if rule.methods:
+        more["methods"] = list(rule.methods)
     extra = [str(network) for network in rule.addresses if network not in own]
     if extra:
         more["addresses"] = extra

@@ -9,6 +9,8 @@
 - After the one look-up each address is judged: a deny of it, or of what it carries, drops it; so does not being public,
   unless a rule for this name opens it or a pin gave it. What is left may be dialled, and nothing else.
 - What several allow rules open for one name adds up; adding an allow never shuts anything.
+- A rule may be for some methods only. They add up too, and a rule without methods allows all. Where no rule for a host
+  is without, no tunnel to it opens, since no method can be seen in one.
 """
 
 from collections.abc import Iterable, Mapping
@@ -39,6 +41,7 @@ from doorward.allowlists.host import (
 )
 from doorward.allowlists.index import RuleIndex, at_port, rules_of
 from doorward.allowlists.layers import covers
+from doorward.allowlists.methods import is_method, methods_text
 from doorward.allowlists.pattern import EVERY_PORT, Kind, pattern_for, ports_text
 from doorward.allowlists.rule import LOOPBACK_OF_LOCALHOST, MalformedRule, MalformedRules, Origin, Rule
 from doorward.allowlists.special_purpose import DESCRIPTIONS, METADATA_NAMES
@@ -61,7 +64,10 @@ class AddressVerdict(NamedTuple):
 class RuleSet:
     """Immutable. Make it with `build`."""
 
-    __slots__ = ("_allow", "_any_tls", "_can_ask", "_deny", "_own", "_pins", "allow", "deny", "notices")
+    __slots__ = (
+        *("_allow", "_any_tls", "_by_method", "_can_ask", "_deny", "_own", "_pins", "_unlimited"),
+        *("allow", "deny", "notices"),
+    )
 
     allow: tuple[Rule, ...]
     deny: tuple[Rule, ...]
@@ -81,6 +87,13 @@ class RuleSet:
         self.deny = deny
         self._allow = RuleIndex(allow)
         self._deny = RuleIndex(deny)
+        # the allows without methods, and those of each method that some rule lists
+        limited = [rule for rule in allow if rule.methods]
+        self._unlimited = RuleIndex(rule for rule in allow if not rule.methods) if limited else self._allow
+        self._by_method = {
+            method: RuleIndex(rule for rule in limited if method in rule.methods)
+            for method in sorted({method for rule in limited for method in rule.methods})
+        }
         self._any_tls = any(rule.tls == "any" for rule in allow)
         self._pins = dict(pins)
         self._can_ask = can_ask
@@ -127,17 +140,36 @@ class RuleSet:
         return cls(allow, deny, resolved, can_ask, frozenset(map(unmap, own_addresses)), notices)
 
     def decide(self, host: Host, port: int) -> Decision:
-        """By name alone: nothing is looked up. For a literal the address guard has spoken too."""
+        """By name alone: nothing is looked up. For a literal the address guard has spoken too. Whether a request's
+        method is allowed is for `judge_method`."""
         if host.__class__ is not Name and host.__class__ is not Address:
             raise TypeError("a host comes from parse_host or address_host")
         rule = self._denying(host, port)
         if rule is not None:
             return self._denied(rule, host, port, f"{authority_text(host, port)} is denied by {rule.described}")
-        rule = self._allowing(host, port)
-        if rule is not None:
-            message = f"{authority_text(host, port)} is allowed by {rule.described}"
-            return Decision(Effect.ALLOW, Reason.ALLOWED, Source.BASELINE_POLICY, rule, host, port, message, "")
-        return self._not_allowed(host, port)
+        rule = self._allowing(self._unlimited, host, port)
+        if rule is None and self._by_method:
+            rule = self._allowing(self._allow, host, port)
+        return self._not_allowed(host, port) if rule is None else self._allowed(rule, host, port)
+
+    def judge_method(self, decision: Decision, method: str, *, visible: bool) -> Decision:
+        """The decision, or a deny where it allows and the rules do not allow this method.
+
+        `visible` for a request that is read (plain HTTP). In a tunnel (CONNECT, SOCKS5, transparent) no method can be
+        seen, so only a rule without methods opens one. Costs nothing where the rule that allowed has none.
+        """
+        rule = decision.rule
+        if rule is None or not rule.methods or decision.effect is not Effect.ALLOW:
+            return decision
+        if not visible:
+            return self._tunnel_refused(rule, decision.host, decision.port)
+        if method in rule.methods:
+            return decision
+        index = self._by_method.get(method)
+        other = None if index is None else self._allowing(index, decision.host, decision.port)
+        if other is not None:
+            return self._allowed(other, decision.host, decision.port)
+        return self._method_refused(rule, decision.host, decision.port, method)
 
     def granted(self, decision: Decision, where: str) -> Decision:
         """The allow that a yes to an `ask` means: this host on this port, a literal's own address opened, no more."""
@@ -206,8 +238,8 @@ class RuleSet:
                     return rule
         return None
 
-    def _allowing(self, host: Host, port: int) -> Rule | None:
-        allow = self._allow
+    def _allowing(self, allow: RuleIndex, host: Host, port: int) -> Rule | None:
+        """The rule of the index that opens host and port."""
         if isinstance(host, Address):
             rule = allow.find_address(host.ip, port)
             if rule is not None:
@@ -246,7 +278,37 @@ class RuleSet:
             return AddressClass.OWN
         return kind
 
-    # --- refusals ----------------------------------------------------------------------------------------------
+    # --- answers -----------------------------------------------------------------------------------------------
+
+    def _allowed(self, rule: Rule, host: Host, port: int) -> Decision:
+        message = f"{authority_text(host, port)} is allowed by {rule.described}"
+        return Decision(Effect.ALLOW, Reason.ALLOWED, Source.BASELINE_POLICY, rule, host, port, message, "")
+
+    def _method_refused(self, rule: Rule, host: Host, port: int, method: str) -> Decision:
+        allowed = self._methods_at(host, port)
+        message = (
+            f"{method} to {authority_text(host, port)} is not allowed, only {methods_text(allowed)} by {rule.described}"
+        )
+        entry = entry_for(host, port, methods=sorted((*allowed, method))) if is_method(method) else ""
+        return self._limited(Reason.METHOD_NOT_ALLOWED, rule, host, port, message, entry)
+
+    def _tunnel_refused(self, rule: Rule, host: Host, port: int) -> Decision:
+        message = (
+            f"{authority_text(host, port)} is allowed for {methods_text(self._methods_at(host, port))} only, by "
+            f"{rule.described}; methods in a tunnel, such as HTTPS, cannot be seen (inspection is not part of this "
+            "version), so only a rule without methods opens one"
+        )
+        return self._limited(Reason.MITM_REQUIRED, rule, host, port, message, entry_for(host, port))
+
+    def _limited(self, reason: Reason, rule: Rule, host: Host, port: int, message: str, entry: str) -> Decision:
+        hint = allow_option(entry) if entry else ""
+        return Decision(Effect.DENY, reason, Source.BASELINE_POLICY, rule, host, port, message, hint, entry)
+
+    def _methods_at(self, host: Host, port: int) -> tuple[str, ...]:
+        """All that the rules for this host and port list together."""
+        return tuple(
+            method for method, index in self._by_method.items() if self._allowing(index, host, port) is not None
+        )
 
     def _denied(self, rule: Rule, host: Host, port: int, message: str) -> Decision:
         return Decision(

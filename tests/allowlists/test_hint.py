@@ -32,6 +32,12 @@ def test_an_entry_that_opens_addresses_too() -> None:
     assert entry == '{host = "db.corp:5432", addresses = ["10.0.0.7", "fd00::7"]}'
 
 
+def test_an_entry_for_some_methods() -> None:
+    """P-PP-03."""
+    entry = entry_for(parse_host("a.test"), 8080, methods=["GET", "POST"])
+    assert entry == '{host = "a.test:8080", methods = ["GET", "POST"]}'
+
+
 def test_www_is_hinted_as_the_zone() -> None:
     """P-DM-03."""
     assert entry_for_www("www.a.test", 443) == "*.a.test"

@@ -72,6 +72,10 @@ def test_the_user_narrows_but_never_widens(rule: Callable[..., Rule]) -> None:
         ("*.corp", '{host = "db.corp", addresses = ["10.0.0.7"]}', False),
         ("*.corp", '{host = "db.corp", tls = "any"}', False),
         ('{host = "*.corp", tls = "any"}', "db.corp", True),
+        ("a.test", '{host = "a.test", methods = ["GET"]}', True),
+        ('{host = "a.test", methods = ["GET"]}', "a.test", False),
+        ('{host = "*.test", methods = ["GET", "HEAD"]}', '{host = "a.test", methods = ["HEAD"]}', True),
+        ('{host = "*.test", methods = ["GET"]}', '{host = "a.test", methods = ["GET", "HEAD"]}', False),
     ],
 )
 def test_covers(rule: Callable[..., Rule], wide: str, narrow: str, answer: bool) -> None:
@@ -89,6 +93,19 @@ def test_ports_may_be_covered_by_several_rules(rule: Callable[..., Rule]) -> Non
     assert outside([rule("a.test:80"), rule("*.test:443")], [rule("a.test")]) == ()
     assert len(outside([rule("a.test:80")], [rule("a.test")])) == 1
     assert len(outside([], [rule("a.test")])) == 1
+
+
+def test_methods_may_be_covered_by_several_rules(rule: Callable[..., Rule]) -> None:
+    """Each port for each method."""
+    managed = [rule({"host": "a.test", "methods": ["GET"]}), rule({"host": "a.test:80", "methods": ["POST"]})]
+    assert outside(managed, [rule({"host": "a.test:80", "methods": ["GET", "POST"]})]) == ()
+    assert len(outside(managed, [rule({"host": "a.test", "methods": ["GET", "POST"]})])) == 1
+    assert len(outside(managed, [rule("a.test:80")])) == 1
+
+
+def test_a_dead_allow_is_dead_for_every_method(rule: Callable[..., Rule]) -> None:
+    rules = RuleSet.build([rule({"host": "x.a.test", "methods": ["GET"]})], [rule("*.a.test", "deny")])
+    assert "never applies" in rules.notices[0]
 
 
 _NAME = st.lists(st.sampled_from(["a", "b", "test"]), min_size=1, max_size=3).map(".".join)

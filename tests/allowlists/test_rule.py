@@ -37,6 +37,15 @@ def test_a_table_says_more(rule: Callable[..., Rule]) -> None:
     assert parsed.tls == "any"
 
 
+def test_a_table_may_list_methods(rule: Callable[..., Rule]) -> None:
+    """P-PP-03."""
+    parsed = rule('{host = "allowed.test", methods = ["HEAD", "GET", "GET"]}')
+    assert parsed.methods == ("GET", "HEAD") and parsed.notices == ()
+    assert rule("allowed.test").methods == ()
+    (notice,) = rule({"host": "allowed.test", "methods": ["GETT"]}).notices
+    assert "GETT" in notice and "GET?" in notice and "--allow" in notice
+
+
 def test_a_flag_takes_the_same_table_as_inline_toml(rule: Callable[..., Rule]) -> None:
     text = '{host = "db.corp:5432", addresses = ["10.0.0.0/8"]}'
     assert rule(text).addresses == (ip_network("10.0.0.0/8"),)
@@ -74,6 +83,14 @@ def test_localhost_brings_loopback(rule: Callable[..., Rule]) -> None:
         ({"host": "db.corp", "addresses": ["10.0.0.1/8"]}, None),
         ({"host": "*", "addresses": ["10.0.0.0/8"]}, None),
         ({"host": "10.0.0.1", "addresses": ["10.0.0.0/8"]}, None),
+        ({"host": "a.test", "methods": "get"}, '{host = "a.test", methods = ["GET"]}'),
+        ({"host": "a.test", "methods": ["GET", "head"]}, '{host = "a.test", methods = ["GET", "HEAD"]}'),
+        ({"host": "a.test", "method": ["get"]}, '{host = "a.test", methods = ["GET"]}'),
+        ({"host": "a.test", "methods": []}, None),
+        ({"host": "a.test", "methods": ["CONNECT"]}, None),
+        ({"host": "a.test", "methods": ["*"]}, None),
+        ({"host": "a.test", "methods": ["GET"], "tls": "any"}, '{host = "a.test", methods = ["GET"]}'),
+        ({"host": "a.test", "methods": [7], "colour": "red"}, None),
         ("{host = ", None),
         ('{host = "a.test"}\nb = 1', None),
     ],
@@ -94,6 +111,9 @@ def test_a_deny_has_nothing_but_its_host(rule: Callable[..., Rule]) -> None:
         rule({"host": "a.test", "addresses": ["10.0.0.1"]}, "deny")
     assert error.value.suggestion == "a.test"
     assert rule({"host": "a.test"}, "deny").pattern.name == "a.test"
+    with pytest.raises(MalformedRule) as error:
+        rule({"host": "a.test", "methods": ["POST"]}, "deny")
+    assert error.value.suggestion == "a.test" and "every method" in str(error.value)
 
 
 def test_a_deny_may_shut_a_registry_suffix(rule: Callable[..., Rule]) -> None:
@@ -169,6 +189,7 @@ def test_ordinary_allows_are_not(rule: Callable[..., Rule], entry: str) -> None:
         "localhost:8080",
         '{host = "db.corp:5432", addresses = ["10.0.0.0/8"], tls = "any"}',
         '{host = "localhost", addresses = ["127.0.0.2/32"]}',
+        '{host = "a.test:80", methods = ["GET", "HEAD"], addresses = ["10.0.0.0/8"]}',
     ],
 )
 def test_the_canonical_entry_reads_back(rule: Callable[..., Rule], entry: str) -> None:
@@ -180,7 +201,7 @@ def test_the_canonical_entry_reads_back(rule: Callable[..., Rule], entry: str) -
 def test_table_text_is_toml() -> None:
     import tomllib
 
-    table = {"host": 'a"b\\c', "addresses": ["10.0.0.0/8"]}
+    table = {"host": 'a"b\\c \u00fc \U0001f600', "addresses": ["10.0.0.0/8"]}
     assert tomllib.loads(f"rule = {table_text(table)}")["rule"] == table
 
 
@@ -193,6 +214,7 @@ def test_any_text_is_a_rule_or_a_malformed_rule(entry: str) -> None:
     else:
         again = parse_rule(rule_entry(parsed), "allow", FLAG)
         assert (again.pattern, again.ports, again.addresses) == (parsed.pattern, parsed.ports, parsed.addresses)
+        assert again.methods == parsed.methods
 
 
 @given(
@@ -203,7 +225,7 @@ def test_any_text_is_a_rule_or_a_malformed_rule(entry: str) -> None:
     )
 )
 def test_any_table_is_a_rule_or_a_malformed_rule(value: object) -> None:
-    for key in ("host", "addresses", "tls", "other"):
+    for key in ("host", "addresses", "tls", "methods", "other"):
         table: dict[str, object] = {"host": "a.test", key: value}
         try:
             parse_rule(table, "allow", FLAG)
