@@ -181,9 +181,9 @@ def _checked(
         raise BadMessage(
             status if status == 502 else 431, f"The message has more than {limits.header_count} header lines."
         )
-    if lines != len(headers) or lines + 2 != block.count(b"\r"):
+    if lines != len(headers):
         raise BadMessage(status, "The header lines cannot be told apart.")
-    if b" \r\n" in block or b"\t\r\n" in block:
+    if b" \r\n" in block or b"\t" in block:
         headers = [(name, value.rstrip(b" \t")) for name, value in headers]
     looked_at: dict[bytes, bytes] = {}
     for name, value in headers:

@@ -196,18 +196,21 @@ def _host_field(target: Target) -> str:
     return authority.removesuffix(":80") if target.port == 80 else authority
 
 
-def _fields(headers: Headers, drops: AbstractSet[bytes]) -> bytes:
+def _fields(headers: Headers, drops: AbstractSet[bytes], *, knows_nominated: bool = False) -> bytes:
     """The header lines but for `drops` (lower case) and what Connection nominates."""
     lines = []
     for name, value in headers:
         key = name.lower()
         if key not in drops:
             lines.append(name + b": " + value + b"\r\n")
-        elif key == b"connection" and value.lower() not in _USUAL_OPTIONS:
-            nominated = {option.strip(b" \t") for option in value.lower().split(b",")}
-            if not nominated <= drops:
-                return _fields(headers, nominated | drops)
+        elif key == b"connection" and not knows_nominated and value.lower() not in _USUAL_OPTIONS:
+            return _fields(headers, _nominated(headers) | drops, knows_nominated=True)
     return b"".join(lines)
+
+
+def _nominated(headers: Headers) -> set[bytes]:
+    values = [value.lower() for name, value in headers if name.lower() == b"connection"]
+    return {option.strip(b" \t") for option in b",".join(values).split(b",")}
 
 
 def _promised_length(headers: Headers) -> bytes:

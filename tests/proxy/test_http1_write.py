@@ -98,6 +98,14 @@ def test_what_belongs_to_one_hop_stays() -> None:
     )
 
 
+def test_many_connection_lines_cost_no_more_than_their_bytes() -> None:
+    """P-PF-06: each line is looked at once, whatever the others say."""
+    options = [b"x-%x" % number for number in range(6000)]
+    names = b"".join(b"Connection: " + b",".join(options[at : at + 25]) + b"\r\n" for at in range(0, 6000, 25))
+    data = b"GET http://a.test/ HTTP/1.1\r\nX-0: 1\r\nHost: a.test\r\n" + names + b"X-176F: 1\r\nX-1770: 1\r\n\r\n"
+    assert forwarded(data) == b"GET / HTTP/1.1\r\nHost: a.test\r\nX-1770: 1\r\n\r\n"
+
+
 def test_connection_cannot_take_the_framing_or_the_host_away() -> None:
     """P-PP-04: a nominated Content-Length would leave a body that nobody announced."""
     assert (
