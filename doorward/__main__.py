@@ -1,6 +1,44 @@
-"""`doorward` and `python -m doorward`."""
+"""`doorward` and `python -m doorward`: picks the command's module, and imports no other."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+COMMANDS = {
+    "run": "run a command behind the doors",
+    "check": "what the gates would say, nothing run",
+    "allowlist": "the network rules: show, test",
+    "show": "print a session's rollout",
+}
+
+_USAGE = """doorward runs a command you do not fully trust: confined, reaching only an allowlist, with a log.
+
+  doorward run --allow @pip -- pip install six
+  doorward run --allow example.com -- sh -c 'curl -sS https://example.com/'
+
+What it stops: writes outside the workspace, network beyond the rules, credentials in the environment.
+What it does not stop: anything the allowed hosts and the workspace themselves make possible.
+
+"""
 
 
-def main() -> int:
-    """Run the command line. Returns the exit status."""
-    return 0
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line. Returns the exit status; argument errors are 2."""
+    args = list(sys.argv[1:] if argv is None else argv)
+    if args and args[0] == "run":
+        # the start-up path: the proxy is forked before anything else is imported
+        from doorward.commands import run
+
+        return run.main(args[1:])
+    return _other(args)
+
+
+def _other(args: list[str]) -> int:
+    from doorward.commands.dispatch import dispatch
+
+    return dispatch(args, COMMANDS, _USAGE)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

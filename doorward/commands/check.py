@@ -1,0 +1,81 @@
+"""`doorward check`: what the gates say about a command, with every reason; nothing is run."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+
+from doorward import exit_status
+from doorward.commands.run_options import POLICY_OPTIONS, action_of, opening_of
+from doorward.errors import UsageError
+from doorward.gates.action import Action
+from doorward.gates.resolver import resolve
+from doorward.gates.verdict import Effect, Verdict
+from doorward.options import HelpWanted, Option, Parsed, help_text, parse
+from doorward.summary import printable
+
+_OPTIONS = (
+    *POLICY_OPTIONS,
+    Option("kind", "what asks to run (default shell)", "KIND", choices=("shell", "hook")),
+    Option("needs-feature", "a feature the action needs", "NAME"),
+    Option("writes", "a path the action says it will write", "PATH", repeat=True),
+    Option("network-to", "a place the action says it will reach", "HOST:PORT", repeat=True),
+    Option("dangerously-bypass-hook-trust", "let a hook run that nobody trusted, for this call"),
+    Option("json", "the verdict as one JSON document"),
+)
+_STATUS = {Effect.ALLOW: exit_status.ALLOW, Effect.ASK: exit_status.ASK, Effect.DENY: exit_status.DENY}
+
+
+def main(args: list[str]) -> int:
+    """Print the verdict. Returns 0 for allow, 10 for ask, 20 for deny."""
+    try:
+        parsed = parse("check", _OPTIONS, args, stop_at_word=True)
+    except HelpWanted:
+        sys.stdout.write(
+            help_text(
+                "doorward check [options] [--] CMD [ARG…]",
+                "Say what the gates would say about a command; nothing is run. Exit status 0 allow, 10 ask, 20 deny.",
+                _OPTIONS,
+                ("doorward check -- rm -rf build",),
+            )
+        )
+        return 0
+    from doorward.opening import plan_for
+
+    plan = plan_for(opening_of("check", parsed), os.environ)
+    verdict = resolve(plan.dial, _declared(action_of("check", parsed), parsed))
+    if parsed.has("json"):
+        sys.stdout.write(json.dumps(verdict.to_json()) + "\n")
+    else:
+        sys.stdout.write(_table(verdict))
+    return _STATUS[verdict.verdict]
+
+
+def _declared(action: Action, parsed: Parsed) -> Action:
+    return action._replace(
+        kind=parsed.last("kind", "shell"),
+        needs_feature=parsed.last("needs-feature") or None,
+        writes=parsed.all("writes"),
+        network_to=tuple(_place(text) for text in parsed.all("network-to")),
+    )
+
+
+def _place(text: str) -> tuple[str, int]:
+    host, _, port = text.rpartition(":")
+    if not host or not port.isascii() or not port.isdigit() or not 0 < int(port) < 65536:
+        raise UsageError(f"doorward check: --network-to takes HOST:PORT, not {text!r}")
+    return host.removeprefix("[").removesuffix("]"), int(port)
+
+
+def _table(verdict: Verdict) -> str:
+    """The gates in order, the deciding one marked."""
+    lines = [f"{verdict.verdict}: decided by {verdict.gate}", ""]
+    deciding = verdict.deciding
+    for reason in verdict.reasons:
+        mark = ">" if reason is deciding else " "
+        lines.append(f"{mark} {reason.gate:<11} {reason.effect:<14} {reason.switch}")
+        lines.append(f"    {reason.sentence}")
+    if deciding.remedy:
+        lines += ["", f"to change it: {deciding.remedy}"]
+    return "".join(f"{printable(line)}\n" for line in lines)

@@ -1,0 +1,95 @@
+"""`doorward run`: the main job, and the start-up path. What is imported here is paid for at every run."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from doorward.proxy_process import ProxyProcess
+
+if TYPE_CHECKING:
+    from doorward.observation import Observation
+    from doorward.options import Parsed
+
+_USAGE = "doorward run [options] [--] CMD [ARG…]"
+_SUMMARY = "Run a command behind the doors: confined, reaching only what is allowed, every refusal recorded."
+_EXAMPLES = (
+    "doorward run --allow @pip -- pip install six",
+    "doorward run -s read-only -- pytest -q",
+)
+
+
+def main(args: list[str]) -> int:
+    """Run the command in `args` behind the doors. Returns the exit status of DESIGN §6."""
+    # forked before anything else is imported, so that both processes import at the same time, each on its core
+    proxy = ProxyProcess() if args and args[0] not in ("-h", "--help") else None
+    try:
+        from doorward.commands.dispatch import guarded
+
+        return guarded(lambda words: _run(words, proxy), args)
+    finally:
+        if proxy is not None:
+            proxy.close()
+
+
+def _run(args: list[str], proxy: ProxyProcess | None) -> int:
+    from doorward.commands.run_options import RUN_OPTIONS
+    from doorward.options import HelpWanted, help_text, parse
+
+    try:
+        parsed = parse("run", RUN_OPTIONS, args, stop_at_word=True)
+    except HelpWanted:
+        print(help_text(_USAGE, _SUMMARY, RUN_OPTIONS, _EXAMPLES), end="")
+        return 0
+    return _supervise(parsed, proxy)
+
+
+def _supervise(parsed: Parsed, proxy: ProxyProcess | None) -> int:
+    from doorward import exit_status
+    from doorward.commands.run_options import action_of, opening_of, seconds
+    from doorward.opening import open_supervisor
+    from doorward.streams import captured, passed_through, untouched
+    from doorward.supervisor import Request
+
+    as_json = parsed.has("json")
+    options = opening_of("run", parsed)
+    action = action_of("run", parsed)
+    timeout = seconds("run", "timeout", parsed.last("timeout")) if parsed.has("timeout") else None
+    supervisor = open_supervisor(options, proxy)
+    try:
+        open_streams = (
+            captured if as_json else (lambda _: untouched()) if parsed.has("no-record-output") else passed_through
+        )
+        observation = supervisor.run(Request(action, open_streams, timeout))
+    finally:
+        supervisor.close()
+    _report(observation, supervisor.notices, as_json)
+    if parsed.has("fail-on-deny") and observation.refusals and observation.exit_code == 0:
+        return exit_status.REFUSED_SEEN
+    return observation.exit_code
+
+
+def _report(observation: Observation, notices: list[str], as_json: bool) -> None:
+    """After the command ended: doorward's own lines on stderr, and the document on stdout if asked for."""
+    import os
+
+    from doorward.summary import printable, summarize
+
+    lines = [printable(f"doorward: {notice}") for notice in (*notices, *observation.notes)]
+    lines += summarize(observation.refusals)
+    if lines:
+        _write(2, "".join(f"{line}\n" for line in lines).encode("utf-8", "backslashreplace"))
+    if as_json:
+        import json
+
+        _write(1, json.dumps(observation.to_json()).encode("ascii") + b"\n")
+    del os
+
+
+def _write(fd: int, data: bytes) -> None:
+    import os
+
+    try:
+        while data:
+            data = data[os.write(fd, data) :]
+    except OSError:
+        pass  # nobody is listening; the rollout has it all

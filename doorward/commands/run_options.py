@@ -1,0 +1,118 @@
+"""The options that `run`, `check` and the like share, and what they mean as configuration."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from doorward.errors import UsageError
+from doorward.gates.action import Action
+from doorward.options import Option, Parsed
+from doorward.programs import which
+
+POLICY_OPTIONS = (
+    Option("sandbox", "what may be written (default workspace-write)", "MODE", "s",
+           ("read-only", "workspace-write", "danger-full-access")),
+    Option("ask-for-approval", "when a person is asked (default on-request)", "POLICY", "a",
+           ("untrusted", "on-failure", "on-request", "never")),
+    Option("cd", "run there; the folder is the workspace", "DIR", "C"),
+    Option("add-dir", "one more folder that may be written", "DIR", repeat=True),
+    Option("read-only", "never write to these, although they lie in the workspace", "PATH", repeat=True),
+    Option("deny-read", "never read these", "PATH", repeat=True),
+    Option("allow-unix", "a unix socket of the host that may be reached", "PATH", repeat=True),
+    Option("network", "what can be reached at all (default: follows -s)", "MODE", choices=("off", "proxied", "full")),
+    Option("allow", "a host, address or @preset that may be reached", "RULE", repeat=True),
+    Option("deny", "one that may not, whatever else allows it", "RULE", repeat=True),
+    Option("pass-env", "hand this variable over although its name looks like a credential", "NAME", repeat=True),
+    Option("enable", "a feature to switch on for this run", "FEATURE", repeat=True),
+    Option("disable", "a feature to switch off for this run", "FEATURE", repeat=True),
+    Option("config", "any configuration key", "KEY=VALUE", "c", repeat=True),
+    Option("profile", "a profile of $DOORWARD_HOME/profiles", "NAME"),
+    Option("require", "refuse to run with less than this (default full)", "LEVEL", choices=("full", "best-effort")),
+    Option("dangerously-bypass-approvals-and-sandbox", "no approvals, no sandbox; the rollout and `forbidden` stay"),
+)  # fmt: skip
+
+RUN_OPTIONS = (
+    *POLICY_OPTIONS,
+    Option("session", "go on with this session (UUID or name)", "SESSION"),
+    Option("name", "name the new session", "NAME"),
+    Option("json", "print one JSON document, the observation, instead of the command's output"),
+    Option("no-record-output", "do not read or record the command's output"),
+    Option("timeout", "end the command after this long (TERM, then KILL 2 s later)", "SECONDS"),
+    Option("fail-on-deny", "exit 121 if something was refused though the command exited 0"),
+)
+
+_FLAGS = {
+    "sandbox": "sandbox_mode",
+    "ask-for-approval": "approval_policy",
+    "network": "network.mode",
+    "require": "require",
+}
+_LISTS = {
+    "add-dir": "filesystem.write",
+    "read-only": "filesystem.read_only",
+    "deny-read": "filesystem.deny_read",
+    "allow-unix": "filesystem.allow_unix",
+    "allow": "network.allow",
+    "deny": "network.deny",
+    "pass-env": "env.pass",
+}
+
+
+def opening_of(command: str, parsed: Parsed) -> dict[str, Any]:
+    """The document `opening.open_supervisor` reads, from the options given."""
+    flags: dict[str, object] = {key: parsed.last(name) for name, key in _FLAGS.items() if parsed.has(name)}
+    flags |= {key: list(parsed.all(name)) for name, key in _LISTS.items() if parsed.has(name)}
+    for switch, on in (("enable", True), ("disable", False)):
+        flags |= {f"features.{name}": on for name in parsed.all(switch)}
+    return {
+        "flags": flags,
+        "overrides": list(parsed.all("config")),
+        "cwd": parsed.last("cd") or None,
+        "profile": parsed.last("profile") or None,
+        "session": parsed.last("session") or None,
+        "name": parsed.last("name") or None,
+        "bypass": parsed.has("dangerously-bypass-approvals-and-sandbox"),
+        "interactive": not parsed.has("json"),
+    }
+
+
+def action_of(command: str, parsed: Parsed) -> Action:
+    """The command as the gates see it. Raises UsageError without one, or for a folder that is not there."""
+    if not parsed.words:
+        raise UsageError(f"doorward {command}: no command given; doorward {command} -- CMD")
+    folder = working_folder(parsed.last("cd") or None)
+    return shell_action(parsed.words, folder, os.environ)
+
+
+def shell_action(argv: Sequence[str], cwd: str, env: Mapping[str, str]) -> Action:
+    """A command with where PATH finds it, so that a rule for `git` is not taken for `./git`."""
+    program = which(argv[0], env.get("PATH", os.defpath), cwd) if argv else None
+    return Action("shell", tuple(argv), cwd, dict(env), program=program)
+
+
+def working_folder(given: str | None) -> str:
+    """The absolute working folder. Raises UsageError if it is gone, or is no folder."""
+    try:
+        folder = os.path.realpath(given) if given is not None else os.getcwd()
+        os.stat(os.path.join(folder, "."))
+    except FileNotFoundError:
+        where = given if given is not None else "the current folder"
+        raise UsageError(f"doorward: {where} does not exist (any more); change to a folder that does") from None
+    except NotADirectoryError:
+        raise UsageError(f"doorward: {given} is not a folder") from None
+    except PermissionError:
+        raise UsageError(f"doorward: {given or 'the current folder'} cannot be entered: permission denied") from None
+    return folder
+
+
+def seconds(command: str, name: str, text: str) -> float:
+    """A positive number of seconds. Raises UsageError."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0 < value < 1e9:
+        raise UsageError(f"doorward {command}: --{name} takes a positive number of seconds, not {text!r}")
+    return value

@@ -1,0 +1,19 @@
+"""The exit statuses of `doorward run`, one name each (the same numbers timeout(1) and env(1) use)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+USAGE: Final = 2
+REFUSED_SEEN: Final = 121
+"""`--fail-on-deny`: something was refused although the command exited 0."""
+TIMED_OUT: Final = 124
+ENGINE_FAILED: Final = 125
+REFUSED: Final = 126
+"""Refused before start, or the file is not executable."""
+NOT_FOUND: Final = 127
+
+ALLOW: Final = 0
+ASK: Final = 10
+DENY: Final = 20
+"""`check` and `allowlist test`."""

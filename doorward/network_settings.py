@@ -1,0 +1,59 @@
+"""The network rules of a configuration in the form the proxy is sent, presets expanded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from doorward.configuration import Configuration
+from doorward.sessions.home import Home
+
+
+def network_settings(
+    configuration: Configuration, home: Home, env: Mapping[str, str]
+) -> tuple[dict[str, object], tuple[str, ...]]:
+    """The settings document (allowlists/settings.py reads it) and notices for a person. Raises UsageError."""
+    pins: dict[str, list[str]] = {}
+    notices: list[str] = []
+    rules: dict[str, list[dict[str, object]]] = {"allow": [], "deny": []}
+    for effect, rows in rules.items():
+        for entry, origin in configuration.entries(f"network.{effect}"):
+            if not (isinstance(entry, str) and entry.startswith("@")):
+                rows.append({"rule": entry, "source": origin.source, "where": origin.where})
+                continue
+            from doorward.preset_store import pinned  # only a preset pays for it
+
+            preset = pinned(entry[1:], home, env, env.get("PATH", ""))
+            rows += [
+                {"rule": rule, "source": "preset", "where": f"{entry} ({why}; {origin.where})"}
+                for rule, why in preset.entries
+            ]
+            pins |= {name: list(addresses) for name, addresses in preset.pins.items()}
+            notices += preset.notices
+    return {
+        "allow": rules["allow"],
+        "deny": rules["deny"],
+        "hosts": dict(configuration.table("network.hosts")),
+        "pins": pins,
+        "can_ask": False,
+        "limits": dict(configuration.table("network.limits")),
+        "upstream_proxy": configuration.optional_text("network.upstream_proxy"),
+        "upstream_resolves": list(configuration.strings("network.upstream_resolves")),
+    }, tuple(notices)
+
+
+def host_decider(settings: Mapping[str, object]) -> Callable[[str, int], str]:
+    """The allowlist as the gates ask it, by name alone: "allow", "ask" or "deny" for a declared connection.
+
+    The rules are only read when something is declared: the proxy reads them anyway, in its own process.
+    """
+
+    def decide(host: str, port: int) -> str:
+        from doorward.allowlists.host import MalformedHost, parse_host
+        from doorward.allowlists.settings import rule_set_from_settings
+
+        try:
+            return str(rule_set_from_settings(settings).decide(parse_host(host), port).effect)
+        except MalformedHost:
+            return "deny"
+
+    return decide

@@ -1,0 +1,44 @@
+"""What the caller gets back. A refusal is data in here, never an exception."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+
+class Observation(NamedTuple):
+    """The outcome of one command.
+
+    `success` is true whenever the machinery worked, whatever the command's exit code. `output` holds both streams
+    in order of arrival (bytes that are not UTF-8 as lone surrogates; head and tail over 64 KiB), `refusals` one
+    entry for every no a door said (the keys of the refusal body, the machine's own field `status` first),
+    `verdict` what the gates said, `enforcement` what really held, `duration_s` seconds, `notes` plain sentences
+    about the run itself (a time limit, a proxy that died).
+    """
+
+    session: str
+    turn: int
+    success: bool
+    exit_code: int
+    output: str
+    refusals: tuple[Mapping[str, object], ...]
+    verdict: Mapping[str, object]
+    enforcement: Mapping[str, str]
+    duration_s: float
+    notes: tuple[str, ...] = ()
+
+    def to_json(self) -> dict[str, object]:
+        """The document `run --json` prints."""
+        return {**self._asdict(), "refusals": [dict(entry) for entry in self.refusals], "notes": list(self.notes)}
+
+    @classmethod
+    def from_json(cls, document: Mapping[str, object]) -> Observation:
+        """The same value from its document. Raises KeyError if a field is missing."""
+        values = {name: document[name] for name in cls._fields}
+        refusals = values["refusals"]
+        assert isinstance(refusals, list)
+        values["refusals"] = tuple(refusals)
+        notes = values["notes"]
+        assert isinstance(notes, list)
+        values["notes"] = tuple(notes)
+        return cls(**values)  # type: ignore[arg-type]

@@ -1,0 +1,100 @@
+"""Options of the commands as one table each: parsed with getopt, shown as help, offered to shells.
+
+argparse would cost every run about 10 ms; getopt is the standard library's other parser and stops, as `run`
+needs, at the first word that is no option.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from getopt import GetoptError, getopt, gnu_getopt
+from typing import NamedTuple
+
+from doorward.errors import UsageError
+
+
+class Option(NamedTuple):
+    """One option. `value` is the placeholder of its argument; empty for a switch."""
+
+    name: str
+    help: str
+    value: str = ""
+    short: str = ""
+    choices: tuple[str, ...] = ()
+    repeat: bool = False
+
+
+class Parsed(NamedTuple):
+    """What was given: option name to its values in order (a switch has one empty string), and the other words."""
+
+    values: Mapping[str, tuple[str, ...]]
+    words: tuple[str, ...]
+
+    def has(self, name: str) -> bool:
+        """True if the option was given."""
+        return name in self.values
+
+    def last(self, name: str, default: str = "") -> str:
+        """The option's value; the last one wins."""
+        given = self.values.get(name)
+        return given[-1] if given else default
+
+    def all(self, name: str) -> tuple[str, ...]:
+        """Every value of a repeatable option, in order."""
+        return self.values.get(name, ())
+
+
+class HelpWanted(Exception):
+    """`-h` or `--help` was among the options."""
+
+
+def parse(command: str, options: Sequence[Option], args: Sequence[str], *, stop_at_word: bool = False) -> Parsed:
+    """Read `args`. With `stop_at_word` everything from the first non-option on belongs to the command to run.
+
+    Raises UsageError with the nearest spelling, HelpWanted for `-h`.
+    """
+    shorts = "h" + "".join(option.short + (":" if option.value else "") for option in options if option.short)
+    longs = ["help", *(option.name + ("=" if option.value else "") for option in options)]
+    try:
+        given, words = (getopt if stop_at_word else gnu_getopt)(list(args), shorts, longs)
+    except GetoptError as error:
+        raise UsageError(f"doorward {command}: {_explain(error, options)}") from None
+    by_short = {f"-{option.short}": option for option in options if option.short}
+    by_long = {f"--{option.name}": option for option in options}
+    values: dict[str, tuple[str, ...]] = {}
+    for flag, value in given:
+        if flag in ("-h", "--help"):
+            raise HelpWanted
+        option = by_long.get(flag) or by_short[flag]
+        if option.choices and value not in option.choices:
+            raise UsageError(f"doorward {command}: --{option.name} takes {'|'.join(option.choices)}, not {value!r}")
+        if option.name in values and not option.repeat and option.value:
+            raise UsageError(f"doorward {command}: --{option.name} was given twice")
+        values[option.name] = (*values.get(option.name, ()), value)
+    return Parsed(values, tuple(words))
+
+
+def _explain(error: GetoptError, options: Sequence[Option]) -> str:
+    message = error.msg
+    if "not recognized" in message and len(error.opt) > 1:
+        import difflib  # only for the error text
+
+        near = difflib.get_close_matches(
+            error.opt.partition("=")[0], [option.name for option in options], n=1, cutoff=0.6
+        )
+        if near:
+            return f"{message}; did you mean --{near[0]}?"
+    return f"{message}; see --help"
+
+
+def help_text(usage: str, summary: str, options: Sequence[Option], examples: Sequence[str] = ()) -> str:
+    """The help of one command: an example first, then the options, one line each."""
+    lines = [summary, ""]
+    lines += [f"  {example}" for example in examples]
+    lines += ["", f"usage: {usage}", ""] if examples else [f"usage: {usage}", ""]
+    for option in options:
+        left = f"  {'-' + option.short + ', ' if option.short else '    '}--{option.name}"
+        left += f" {'|'.join(option.choices) or option.value}" if option.value else ""
+        lines.append(f"{left:<42} {option.help}" if len(left) < 42 else f"{left}\n{'':<42} {option.help}")
+    lines.append(f"{'  -h, --help':<42} show this text")
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,161 @@
+"""The supervisor's side of the proxy process: forked first, configured later, its records answered with receipts."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import socket
+from collections.abc import Mapping
+from typing import Any, NamedTuple, NoReturn
+
+from doorward.errors import EngineError, ProxyStopped, UsageError
+
+_CHUNK = 1 << 16
+
+
+class Record(NamedTuple):
+    """One record of the proxy. `wants_receipt`: the proxy answers its client only after `receipt(number)`."""
+
+    number: int
+    run: str
+    items: tuple[tuple[str, dict[str, Any]], ...]
+    wants_receipt: bool
+
+
+class ProxyProcess:
+    """A forked child that runs the network door. Ends by itself when this process is gone (end of file)."""
+
+    def __init__(self) -> None:
+        self.control, control_end = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.handover, handover_end = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._pending = b""
+        self._stopped = False
+        self.notices: tuple[str, ...] = ()
+        self.pid = os.fork()
+        if self.pid == 0:
+            self.control.close()
+            self.handover.close()
+            _become_proxy(control_end, handover_end)
+        control_end.close()
+        handover_end.close()
+
+    def fileno(self) -> int:
+        """The descriptor to poll for records."""
+        return self.control.fileno()
+
+    def configure(self, policy: str, settings: Mapping[str, object]) -> None:
+        """Send the rules. `await_ready` tells whether they were understood."""
+        self._send({"type": "configure", "policy": policy, "settings": settings})
+
+    def await_ready(self) -> None:
+        """Wait for the answer to `configure`.
+
+        Raises UsageError for rules that cannot be read, EngineError if the proxy process is not there.
+        """
+        self.control.settimeout(20)
+        try:
+            while True:
+                for message in self._receive():
+                    if message["type"] == "ready":
+                        self.notices = tuple(str(notice) for notice in _list(message.get("notices")))
+                        return
+                    if message["type"] == "error":
+                        raise UsageError(f"doorward: {message['message']}")
+        except (ProxyStopped, TimeoutError):
+            raise EngineError(
+                "the proxy process did not become ready, so nothing was started",
+                "run `doorward doctor`; with DOORWARD_DEBUG=1 the proxy's own messages are shown",
+            ) from None
+        finally:
+            self.control.settimeout(None)
+
+    def records(self) -> tuple[list[Record], list[str]]:
+        """What has arrived: records, and the runs that are finished. Raises ProxyStopped at end of file."""
+        records, finished = [], []
+        for message in self._receive():
+            if message["type"] == "record":
+                items = tuple((str(item["type"]), item["payload"]) for item in _list(message["items"]))
+                number = message["id"]
+                assert isinstance(number, int)
+                records.append(Record(number, str(message["run"]), items, bool(message.get("wait"))))
+            elif message["type"] == "finished":
+                finished.append(str(message["run"]))
+        return records, finished
+
+    def receipt(self, number: int) -> None:
+        """The record is in the rollout: the proxy may answer."""
+        self._send({"type": "receipt", "id": number})
+
+    def finish(self, run: str) -> None:
+        """Close that run's listeners and connections; `records` reports it in its second list."""
+        self._send({"type": "finish", "run": run})
+
+    def close(self) -> None:
+        """End the process and reap it."""
+        if self._stopped and self.pid == 0:
+            return
+        self.control.close()
+        self.handover.close()
+        if self.pid:
+            _reap(self.pid)
+            self.pid = 0
+        self._stopped = True
+
+    def _send(self, message: Mapping[str, object]) -> None:
+        try:
+            self.control.sendall(json.dumps(message, separators=(",", ":")).encode() + b"\n")
+        except OSError as error:
+            if error.errno not in (errno.EPIPE, errno.ECONNRESET, errno.EBADF):
+                raise
+            # the end of file on the reading side says the same, and is handled in one place
+
+    def _receive(self) -> list[dict[str, object]]:
+        data = self.control.recv(_CHUNK)
+        if not data:
+            raise ProxyStopped
+        *lines, self._pending = (self._pending + data).split(b"\n")
+        return [json.loads(line) for line in lines]
+
+
+def _list(value: object) -> list[Any]:
+    assert isinstance(value, list)
+    return value
+
+
+def _reap(pid: int) -> None:
+    """Wait for a child that should end by itself; kill it if it does not within 2 s."""
+    import select
+    import signal
+
+    pidfd = os.pidfd_open(pid)
+    try:
+        poll = select.poll()
+        poll.register(pidfd, select.POLLIN)
+        if not poll.poll(2000):
+            signal.pidfd_send_signal(pidfd, signal.SIGKILL)
+        os.waitpid(pid, 0)
+    finally:
+        os.close(pidfd)
+
+
+def _become_proxy(control: socket.socket, handover: socket.socket) -> NoReturn:
+    """The child after fork: a session of its own (no Ctrl-C of the caller's terminal), no stream of the caller's."""
+    status = 1
+    try:
+        os.setsid()
+        debug = "DOORWARD_DEBUG" in os.environ
+        null = os.open("/dev/null", os.O_RDWR)
+        for stream in (0, 1) if debug else (0, 1, 2):
+            os.dup2(null, stream)
+        from doorward.proxy.process import run_proxy
+
+        run_proxy(control, handover)
+        status = 0
+    except BaseException:
+        if "DOORWARD_DEBUG" in os.environ:
+            import traceback
+
+            traceback.print_exc()
+    finally:
+        os._exit(status)

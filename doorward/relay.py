@@ -1,0 +1,108 @@
+"""The command's streams on their way out: read from pipes or a pseudo-terminal, recorded, passed on unchanged."""
+
+from __future__ import annotations
+
+import errno
+import os
+import select
+import stat
+from collections.abc import Callable
+from typing import Final
+
+from doorward.sessions.output import Stream
+
+_CHUNK: Final = 1 << 16
+_PIPE_BUF: Final = select.PIPE_BUF
+"""A write of at most this much to a pipe that polls writable does not block (pipe(7))."""
+
+
+class Outlet:
+    """Where one stream goes: a descriptor of the caller, or nowhere.
+
+    A full pipe never blocks the supervisor: what does not fit waits here, and while it waits the command's
+    stream is not read, so the command feels the back-pressure that it would feel without doorward.
+    """
+
+    def __init__(self, fd: int | None) -> None:
+        self._fd = fd
+        self._waiting = b""
+        self.broken = False
+        mode = os.fstat(fd).st_mode if fd is not None else 0
+        self._can_block = not stat.S_ISREG(mode) and not stat.S_ISBLK(mode)
+
+    @property
+    def waits(self) -> int | None:
+        """The descriptor to poll for writing while bytes wait; None when nothing does."""
+        return self._fd if self._waiting else None
+
+    def write(self, data: bytes) -> None:
+        """Pass on `data`, as much as fits now."""
+        if self._fd is None or self.broken:
+            return
+        self._waiting += data
+        self.flush()
+
+    def flush(self, *, block: bool = False) -> None:
+        """Write what waits; with `block` until it is all written or the reader is gone."""
+        poll = select.poll()
+        if self._fd is not None:
+            poll.register(self._fd, select.POLLOUT)
+        view = memoryview(self._waiting)
+        sent = 0
+        while sent < len(view) and self._fd is not None:
+            if self._can_block and not poll.poll(None if block else 0):
+                break
+            step = view[sent : sent + _PIPE_BUF] if self._can_block else view[sent:]
+            try:
+                sent += os.write(self._fd, step)
+            except BlockingIOError:
+                if not block:
+                    break
+            except OSError as error:
+                # the reader left: from here on the command gets what it would get without us, SIGPIPE
+                if error.errno not in (errno.EPIPE, errno.EIO, errno.ENOSPC, errno.EBADF):
+                    raise
+                self.broken = True
+                sent = len(view)
+        self._waiting = bytes(view[sent:])
+
+
+class Inlet:
+    """One stream of the command: the reading end, its name, where it goes."""
+
+    def __init__(self, name: Stream, fd: int, outlet: Outlet, record: Callable[[Stream, bytes], None]) -> None:
+        self.name = name
+        self.fd = fd
+        self.outlet = outlet
+        self.open = True
+        self._record = record
+
+    def pump(self) -> None:
+        """Read once and pass on. Closes itself at end of file, or when nobody reads the outlet any more."""
+        try:
+            data = os.read(self.fd, _CHUNK)
+        except OSError as error:
+            if error.errno != errno.EIO:  # a pseudo-terminal says EIO when its last user is gone (pty(7))
+                raise
+            data = b""
+        if data:
+            self._record(self.name, data)
+            self.outlet.write(data)
+        if not data or self.outlet.broken:
+            self.close()
+
+    def drain(self) -> None:
+        """Take everything that is still there. Called when no process of the command can write any more."""
+        poll = select.poll()
+        poll.register(self.fd, select.POLLIN)
+        while self.open and poll.poll(0):
+            self.pump()
+            if self.outlet.waits is not None:
+                self.outlet.flush(block=True)
+        self.close()
+
+    def close(self) -> None:
+        """Close the reading end; the command's next write then fails as it should."""
+        if self.open:
+            self.open = False
+            os.close(self.fd)

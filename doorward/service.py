@@ -1,0 +1,88 @@
+"""The supervisor as a process of its own for the library: requests come in on a socket, observations go back.
+
+A process of its own, because the embedding program may have threads, handlers and descriptors of any kind: forking it
+for every command would be neither safe nor cheap. One JSON document a line each way:
+
+  {"open": {options}}                                -> {"opened": {"notices": [...]}} or {"error": {...}}
+  {"exec": {"argv", "cwd", "env", "timeout_s", "stdin"}} -> {"observation": {...}} or {"error": {...}}
+
+An error is {"kind": "engine" | "usage", "sentence", "remedy"}. End of file ends the session and whatever runs in it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+from collections.abc import Mapping
+from typing import Any
+
+from doorward.proxy_process import ProxyProcess
+
+
+def main(descriptor: int) -> int:
+    """Serve the session on `descriptor`, an inherited stream socket, until its other end closes."""
+    os.closerange(descriptor + 1, 1 << 20)  # whatever the embedding program left open
+    proxy = ProxyProcess()
+    from doorward.errors import EngineError, UsageError
+
+    wire = socket.socket(fileno=descriptor)
+    supervisor = None
+    try:
+        with wire, wire.makefile("rb") as lines:
+            for line in lines:
+                try:
+                    message = json.loads(line)
+                    if "open" in message:
+                        from doorward.opening import open_supervisor
+
+                        supervisor = open_supervisor(message["open"], proxy)
+                        supervisor.prepare()
+                        answer: dict[str, Any] = {"opened": {"notices": supervisor.notices}}
+                    else:
+                        assert supervisor is not None
+                        answer = {"observation": _exec(supervisor, message["exec"], wire.fileno())}
+                except UsageError as error:
+                    answer = {"error": {"kind": "usage", "sentence": str(error), "remedy": ""}}
+                except EngineError as error:
+                    answer = {"error": {"kind": "engine", "sentence": error.sentence, "remedy": error.remedy}}
+                wire.sendall(json.dumps(answer).encode() + b"\n")
+    except (BrokenPipeError, ConnectionResetError):
+        pass  # the program that opened the session is gone
+    finally:
+        if supervisor is not None:
+            supervisor.close()
+        proxy.close()
+    return 0
+
+
+def _exec(supervisor: Any, request: Mapping[str, Any], wire: int) -> dict[str, Any]:
+    from doorward.commands.run_options import shell_action
+    from doorward.streams import captured
+    from doorward.supervisor import Request
+
+    stdin = _stdin(request["stdin"])
+    try:
+        observation = supervisor.run(
+            Request(
+                shell_action(request["argv"], request["cwd"] or supervisor.workspace, request["env"]),
+                lambda record: captured(record, stdin),
+                request["timeout_s"],
+                cancelled_by=wire,
+            )
+        )
+    finally:
+        os.close(stdin)
+    document: dict[str, Any] = observation.to_json()
+    return document
+
+
+def _stdin(text: str | None) -> int:
+    """What the command reads: the given text from an anonymous file, else nothing."""
+    if text is None:
+        return os.open("/dev/null", os.O_RDONLY)
+    fd = os.memfd_create("stdin")
+    with os.fdopen(os.dup(fd), "wb") as file:
+        file.write(os.fsencode(text))
+    os.lseek(fd, 0, os.SEEK_SET)
+    return fd

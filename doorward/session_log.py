@@ -1,0 +1,192 @@
+"""One session's rollout as the supervisor writes it: turns, and each record of a turn in its place."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from doorward.errors import EngineError
+from doorward.gates.action import Action
+from doorward.gates.verdict import Verdict
+from doorward.sessions import items
+from doorward.sessions.environment import environment_record, fingerprint_key, key_id
+from doorward.sessions.home import Home, StoreError
+from doorward.sessions.output import OutputRecord
+from doorward.sessions.rollout import Rollout
+from doorward.version import VERSION
+
+
+class TurnContext(NamedTuple):
+    """What the rollout says about the rules a turn ran under. `digest` names the whole sandbox policy."""
+
+    approval_policy: str
+    sandbox_policy: Mapping[str, Any]
+    settings: Mapping[str, Any]
+    digest: str
+
+
+class SessionLog:
+    """Writes turns to one rollout. Every method raises EngineError when a record could not be written, and then
+    nothing of what it describes may be let through."""
+
+    def __init__(self, home: Home, rollout: Rollout) -> None:
+        self._home = home
+        self._rollout = rollout
+        self._refusals: list[int] = []
+        self.turn = 0
+
+    @classmethod
+    def create(cls, home: Home, *, cwd: str, name: str | None) -> SessionLog:
+        """A new session. Raises EngineError."""
+        try:
+            return cls(home, Rollout.create(home, cwd=cwd, name=name, meta={"cli_version": VERSION}))
+        except StoreError as error:
+            raise _broken(error) from None
+
+    @classmethod
+    def resume(cls, home: Home, path: str) -> SessionLog:
+        """An existing session, to append to. Raises EngineError, also when another process is writing it."""
+        try:
+            return cls(home, Rollout.open(home, path))
+        except StoreError as error:
+            raise _broken(error) from None
+
+    @property
+    def session(self) -> str:
+        """The session's UUID."""
+        return self._rollout.id
+
+    @property
+    def notices(self) -> tuple[str, ...]:
+        """What was found at the end of a resumed rollout."""
+        return self._rollout.notices
+
+    def begin_turn(self, action: Action, context: TurnContext) -> int:
+        """The next turn's first records. Returns its number."""
+        self.turn = self._rollout.turns + 1
+        self._refusals = []
+        for item in items.turn_start(
+            self.session,
+            self.turn,
+            argv=action.argv,
+            cwd=action.cwd,
+            approval_policy=context.approval_policy,
+            sandbox_policy=context.sandbox_policy,
+            settings=context.settings,
+            version=VERSION,
+        ):
+            self._append(item)
+        return self.turn
+
+    def asked(self, action: Action) -> None:
+        """A question goes out to the person."""
+        self.event({"type": "approval_asked", "argv": list(action.argv), "cwd": action.cwd})
+
+    def answered(self, answer: str) -> None:
+        """The answer to it. On the disk before it takes effect: an allow must survive whatever it allows."""
+        self.event({"type": "approval_answered", "answer": answer})
+        try:
+            self._rollout.sync()
+        except StoreError as error:
+            raise _broken(error) from None
+
+    def verdict(self, action: Action, verdict: Verdict) -> None:
+        """What the gates said."""
+        self._append(
+            items.verdict(
+                self.turn,
+                verdict.to_json(),
+                argv=action.argv,
+                cwd=action.cwd,
+                kind=action.kind,
+                writes=action.writes,
+                network_to=action.network_to,
+                needs_feature=action.needs_feature,
+            )
+        )
+
+    def exec(
+        self,
+        action: Action,
+        variables: Mapping[str, str],
+        context: TurnContext,
+        enforcement: Mapping[str, str],
+        *,
+        recorded: bool,
+        terminal: bool,
+    ) -> None:
+        """What is about to start, with the environment it sees."""
+        try:
+            key = fingerprint_key(self._home)
+        except StoreError as error:
+            raise _broken(error) from None
+        self._append(
+            items.exec(
+                self.turn,
+                argv=action.argv,
+                cwd=action.cwd,
+                policy_digest=context.digest,
+                enforcement=enforcement,
+                environment=environment_record(variables, key),
+                fingerprint_key=key_id(key),
+                output="recorded" if recorded else "not-recorded",
+                terminal=terminal,
+            )
+        )
+
+    def network(self, record: Mapping[str, Any]) -> None:
+        """One decision of the proxy."""
+        self._append(items.network(self.turn, record))
+
+    def refusal(self, body: Mapping[str, Any]) -> None:
+        """One refusal, of whichever door."""
+        self._refusals.append(self._append(items.refusal(self.turn, body)))
+
+    def event(self, payload: Mapping[str, Any]) -> None:
+        """Anything else that is kept, as an `event_msg`."""
+        self._append(items.event(self.turn, payload))
+
+    def observe(
+        self,
+        *,
+        exit_code: int,
+        signal: int | None,
+        success: bool,
+        output: OutputRecord | None,
+        enforcement: Mapping[str, str],
+        duration_s: float,
+        notes: list[str],
+    ) -> None:
+        """What the caller is about to get, and the end of the turn; on the disk when this returns."""
+        self._append(
+            items.observation(
+                self.turn,
+                exit_code=exit_code,
+                success=success,
+                signal=signal,
+                output=output.to_json() if output is not None else None,
+                refusals=self._refusals,
+                enforcement=enforcement,
+                duration_s=duration_s,
+                notes=notes,
+            )
+        )
+        self._append(items.turn_end(self.session, self.turn, duration_s=duration_s))
+        try:
+            self._rollout.sync()
+        except StoreError as error:
+            raise _broken(error) from None
+
+    def close(self) -> None:
+        """Release the rollout."""
+        self._rollout.close()
+
+    def _append(self, item: items.Item) -> int:
+        try:
+            return self._rollout.append(*item).ordinal or 0
+        except StoreError as error:
+            raise _broken(error) from None
+
+
+def _broken(error: StoreError) -> EngineError:
+    return EngineError(f"the session cannot be recorded: {error}", "nothing runs that is not recorded")

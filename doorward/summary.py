@@ -1,0 +1,49 @@
+"""The few lines on stderr after a run in which something was refused: each with what would allow it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+_MOST_LINES: Final = 12
+
+
+def summarize(refusals: Iterable[Mapping[str, object]]) -> list[str]:
+    """Lines for a person: one a place and reason, with its count and the exact option; none without refusals."""
+    groups: dict[tuple[str, str, str], int] = {}
+    for refusal in refusals:
+        groups[_place(refusal), _why(refusal), str(refusal.get("hint") or "")] = (
+            groups.get((_place(refusal), _why(refusal), str(refusal.get("hint") or "")), 0) + 1
+        )
+    if not groups:
+        return []
+    total = sum(groups.values())
+    lines = [f"doorward: refused {total} time{'s' if total != 1 else ''}"]
+    shown = sorted(groups.items(), key=lambda item: -item[1])
+    for (place, why, hint), count in shown[:_MOST_LINES]:
+        lines.append(f"  {place}{f'  {count}x' if count > 1 else ''}  {why}")
+        if hint:
+            lines.append(f"    to allow it: {hint}")
+    if len(shown) > _MOST_LINES:
+        lines.append(f"  and {len(shown) - _MOST_LINES} more places; `doorward show` lists them all")
+    return [printable(line) for line in lines]
+
+
+def printable(text: str) -> str:
+    """`text` with every control character and lone surrogate shown as an escape: a name cannot drive a terminal."""
+    return "".join(
+        char if char.isprintable() or char == " " else char.encode("unicode_escape", "backslashreplace").decode("ascii")
+        for char in text.encode("utf-8", "backslashreplace").decode()
+    )
+
+
+def _place(refusal: Mapping[str, object]) -> str:
+    host, port = refusal.get("host"), refusal.get("port")
+    if host is None:
+        return str(refusal.get("path") or refusal.get("gate") or "the command")
+    text = f"[{host}]" if ":" in str(host) else str(host)
+    return f"{text}:{port}" if port is not None else text
+
+
+def _why(refusal: Mapping[str, object]) -> str:
+    return str(refusal.get("message") or refusal.get("reason"))

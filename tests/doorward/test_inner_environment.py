@@ -1,0 +1,111 @@
+"""The environment inside: nothing that looks like a credential, proxy variables every client reads."""
+
+from __future__ import annotations
+
+import pytest
+
+from doorward.inner_environment import build, looks_like_credential, proxy_variables
+
+PROXY = "http://127.0.0.1:3128"
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "GITHUB_TOKEN", "NPM_TOKEN", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_ACCESS_KEY_ID",
+        "OPENAI_API_KEY", "DB_PASSWORD", "MYSQL_PWD", "PGPASSWORD", "SSH_AUTH_SOCK", "DATABASE_URL",
+        "npm_config__authToken", "SECRET_SAUCE",
+        "TWINE_PASSWORD", "GOOGLE_APPLICATION_CREDENTIALS", "AZURE_CLIENT_SECRET", "KUBECONFIG", "my_api_key",
+    ],
+)  # fmt: skip
+def test_a_name_that_looks_like_a_credential_is_withheld(name: str) -> None:
+    inner = build({name: "hunter2", "KEEP": "1"})
+    assert name not in inner.variables
+    assert inner.withheld == (name,)
+    assert inner.variables["KEEP"] == "1"
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "PATH",
+        "HOME",
+        "PWD",
+        "OLDPWD",
+        "LANG",
+        "KEYBOARD",
+        "MONKEY",
+        "TOKENIZERS_PARALLELISM",
+        "PASSENGER",
+        "HF_HUB_OFFLINE",
+    ],
+)
+def test_ordinary_names_are_not_credentials(name: str) -> None:
+    assert not looks_like_credential(name)
+
+
+@pytest.mark.parametrize(
+    "name", ["LD_PRELOAD", "LD_AUDIT", "BASH_ENV", "ENV", "SHELLOPTS", "GLIBC_TUNABLES", "RIPGREP_CONFIG_PATH"]
+)
+def test_loader_and_shell_start_variables_are_withheld(name: str) -> None:
+    assert build({name: "x"}).withheld == (name,)
+
+
+def test_exported_functions_are_withheld_whatever_their_name() -> None:
+    inner = build({"BASH_FUNC_ls%%": "() {  rm -rf /; }", "old_style": "() { :; }"})
+    assert inner.variables == {}
+    assert len(inner.withheld) == 2
+
+
+def test_pass_env_brings_one_in_and_only_that_one() -> None:
+    inner = build({"A_TOKEN": "a", "B_TOKEN": "b"}, passed=["A_TOKEN"])
+    assert inner.variables == {"A_TOKEN": "a"}
+    assert inner.withheld == ("B_TOKEN",)
+
+
+def test_inherit_core_and_none() -> None:
+    outer = {"PATH": "/bin", "LC_ALL": "C", "EDITOR": "vi"}
+    assert build(outer, inherit="core").variables == {"PATH": "/bin", "LC_ALL": "C"}
+    assert build(outer, inherit="none").variables == {}
+
+
+def test_both_cases_with_equal_values_replace_what_was_inherited() -> None:
+    """P-EV-01, P-EV-15, P-EV-12."""
+    outer = {
+        "HTTP_PROXY": "http://stale:1", "https_proxy": "http://stale:2", "NO_PROXY": "*", "no_proxy": ".",
+        "npm_config_proxy": "http://dead:9", "NPM_CONFIG_HTTPS_PROXY": "http://dead:9", "npm_config_https_proxy": "x",
+    }  # fmt: skip
+    inner = build(outer, proxy_url=PROXY).variables
+    for name in ("http_proxy", "https_proxy", "all_proxy", "grpc_proxy"):
+        assert inner[name] == inner[name.upper()] == PROXY
+    assert inner["NO_PROXY"] == inner["no_proxy"] == "localhost,127.0.0.1,::1"
+    assert not [name for name in inner if name.lower().startswith("npm_config")]
+
+
+def test_no_proxy_holds_literals_only() -> None:
+    """P-EV-02, P-EV-05: no brackets, no ranges, and the three literals are always there."""
+    entries = proxy_variables(PROXY)["NO_PROXY"].split(",")
+    assert entries == ["localhost", "127.0.0.1", "::1"]
+
+
+def test_no_socks_scheme_in_any_variable() -> None:
+    """P-EV-07, P-EV-11."""
+    assert not [value for value in proxy_variables(PROXY).values() if "socks" in value]
+
+
+def test_java_options_carry_both_schemes_and_keep_an_inherited_value() -> None:
+    """P-EV-10."""
+    options = build({"JAVA_TOOL_OPTIONS": "-Xmx1g"}, proxy_url=PROXY).variables["JAVA_TOOL_OPTIONS"].split()
+    assert options[0] == "-Xmx1g"
+    properties = dict(word[2:].split("=", 1) for word in options[1:])
+    assert properties["http.proxyHost"] == properties["https.proxyHost"] == "127.0.0.1"
+    assert properties["http.proxyPort"] == properties["https.proxyPort"] == "3128"
+    assert properties["http.nonProxyHosts"] == "localhost|127.0.0.1|[::1]"
+
+
+def test_without_a_proxy_no_proxy_variable_is_left() -> None:
+    assert build({"http_proxy": "http://x:1", "NO_PROXY": "*"}).variables == {}
+
+
+def test_node_reads_the_variables() -> None:
+    assert proxy_variables(PROXY)["NODE_USE_ENV_PROXY"] == "1"
