@@ -1,0 +1,174 @@
+"""What every platform's door offers: a policy goes in, a confinement and a held process come out."""
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
+
+if TYPE_CHECKING:
+    from socket import socket
+
+# The proxy's port inside a sandbox with its own network namespace, on 127.0.0.1 and on ::1.
+# Nothing else lives in that namespace, so it can be fixed.
+PROXY_PORT = 3128
+
+Network = Literal["off", "proxied", "full"]
+Layer = Literal["kernel", "env-only", "none"]
+Require = Literal["full", "best-effort"]
+
+
+class Mode(StrEnum):
+    """How much of the file system may be written."""
+
+    READ_ONLY = "read-only"
+    WORKSPACE_WRITE = "workspace-write"
+    DANGER_FULL_ACCESS = "danger-full-access"
+    # The bypass flag: no sandbox at all, only the closing of descriptors and the end of the whole tree.
+    UNCONFINED = "unconfined"
+
+
+class SandboxPolicy(NamedTuple):
+    """What a run may touch. Paths are absolute, relative to the workspace, or start with `~/`;
+    `write`, `read_only` and `deny_read` may be globs (`*`, `?`, `[...]`, `**`)."""
+
+    mode: Mode
+    workspace: str
+    home: str  # $DOORWARD_HOME: never writable from inside
+    cache_dir: str  # where the seccomp filter and the mask files are kept, 0700
+    network: Network = "proxied"
+    write: tuple[str, ...] = ()
+    read_only: tuple[str, ...] = ()
+    deny_read: tuple[str, ...] = ()
+    allow_unix: tuple[str, ...] = ()
+    require: Require = "full"
+
+
+class Enforcement(NamedTuple):
+    """What really holds, layer by layer."""
+
+    filesystem: Layer
+    network: Layer
+    process: Layer
+    syscalls: Layer
+
+
+class Command(NamedTuple):
+    """What to run. `env` is the complete environment for inside; nothing is added to it but `PWD`."""
+
+    argv: tuple[str, ...]
+    cwd: str
+    env: Mapping[str, str]
+
+
+class Stdio(NamedTuple):
+    """The three descriptors of the command; -1 stands for /dev/null. `terminal` is the slave side of a
+    pseudo-terminal that becomes the command's controlling terminal (usually the same three times)."""
+
+    stdin: int
+    stdout: int
+    stderr: int
+    terminal: int | None = None
+
+
+UndoneHow = Literal["removed", "link restored", "settings removed", "could not be undone"]
+
+
+class Undone(NamedTuple):
+    """Something the command made or changed under a protected name, and that was put back."""
+
+    path: str
+    what: UndoneHow
+    detail: str = ""
+
+
+class LaunchFailure(NamedTuple):
+    """Why the command did not start. Nothing of it ran, and what stands on its stderr is not its own."""
+
+    kind: Literal["sandbox", "not-found", "not-executable", "too-large", "directory", "malformed"]
+    sentence: str
+    remedy: str = ""
+
+
+class Outcome(NamedTuple):
+    """How a run ended. `exit_code` is what doorward exits with (128+n for a signal); `signal` is the n of
+    it, read off the code as shells do, since bubblewrap reports no more than that."""
+
+    exit_code: int
+    signal: int | None = None
+    failure: LaunchFailure | None = None
+    undone: tuple[Undone, ...] = ()
+
+
+class SandboxUnavailable(Exception):
+    """The machine cannot hold the policy; the command was not run. Maps to exit status 125."""
+
+    def __init__(self, sentence: str, remedy: str = "") -> None:
+        super().__init__(f"{sentence} {remedy}".rstrip())
+        self.sentence = sentence
+        self.remedy = remedy
+
+
+class UnenforceableRule(ValueError):
+    """A path rule that cannot hold as written. Maps to exit status 2."""
+
+    def __init__(self, entry: str, sentence: str, remedy: str = "") -> None:
+        super().__init__(f"{entry}: {sentence}")
+        self.entry = entry
+        self.sentence = sentence
+        self.remedy = remedy
+
+
+class Process(Protocol):
+    """One started command, held before its first instruction until `release`."""
+
+    def fileno(self) -> int:
+        """A descriptor that is readable once the run has ended and everything left was killed."""
+
+    def release(self) -> None:
+        """Let the command start."""
+
+    def signal(self, signum: int) -> None:
+        """Send a signal to the command's first process."""
+
+    def kill(self) -> None:
+        """Kill the whole tree at once."""
+
+    def wait(self) -> Outcome:
+        """Block until the run has ended. May be called again; the answer stays the same."""
+
+    def close(self) -> None:
+        """Give the descriptors back; kills the run if it still goes on."""
+
+
+class Confinement(Protocol):
+    """One policy, checked and ready to start commands."""
+
+    @property
+    def enforcement(self) -> Enforcement: ...
+
+    @property
+    def notices(self) -> tuple[str, ...]:
+        """Plain sentences a person should read once: what is weaker than it looks."""
+
+    def environment(self, env: Mapping[str, str]) -> dict[str, str]:
+        """The environment with temporary directories pointing at places that exist inside."""
+
+    def spawn(
+        self,
+        command: Command,
+        stdio: Stdio,
+        *,
+        handover: "socket | None" = None,
+        run: str = "",
+        policy_id: str = "",
+    ) -> Process:
+        """Start a command, held. `handover` receives one message a listener, each with one descriptor.
+
+        Raises SandboxUnavailable or UnenforceableRule; a command that cannot start is an Outcome.
+        """
+
+
+class Backend(Protocol):
+    """One platform's door."""
+
+    def prepare(self, policy: SandboxPolicy) -> Confinement:
+        """Raises SandboxUnavailable, or UnenforceableRule naming the entry."""

@@ -1,0 +1,31 @@
+"""What is handed to the shim at the fork."""
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from doorward.launcher.interface import Command, Stdio
+
+if TYPE_CHECKING:
+    from socket import socket
+
+
+class Launch(NamedTuple):
+    """What the shim knows from the fork on. The plan follows as the first line of `orders`.
+
+    `bubblewrap` is the binary, None for a run without a sandbox. `namespaces` are the CLONE_NEW* flags to make
+    before it, `network` whether the sandbox has a network namespace of its own.
+    """
+
+    bubblewrap: str | None
+    namespaces: int
+    network: bool
+    fresh_proc: bool
+    command: Command
+    stdio: Stdio
+    program: bytes  # the seccomp filter, empty for none
+    handover: "socket | None"
+    run: str
+    policy_id: str
+    supervisor: int  # pidfd
+    orders: int  # read end: the plan, then release, signal, kill
+    report: int  # write end
+    deadline_s: float  # for bubblewrap's first sign of life

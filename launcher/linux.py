@@ -1,0 +1,398 @@
+"""The Linux door: bubblewrap, a seccomp filter, and a shim that outlives a killed supervisor."""
+
+import os
+import select
+import time
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from doorward.launcher import bubblewrap as bwrap
+from doorward.launcher.bubblewrap import Bubblewrap
+from doorward.launcher.command_check import check_form, check_start, failed
+from doorward.launcher.interface import (
+    Command,
+    Confinement,
+    Enforcement,
+    LaunchFailure,
+    Layer,
+    Mode,
+    Outcome,
+    Process,
+    SandboxPolicy,
+    SandboxUnavailable,
+    Stdio,
+    Undone,
+)
+from doorward.launcher.launch import Launch
+from doorward.launcher.masks import keep_masks
+from doorward.launcher.outcome import read_report
+from doorward.launcher.process import NeverStarted, Report, ShimProcess
+from doorward.launcher.rules import Rules, read_rules
+from doorward.launcher.seccomp import filter_bytes
+from doorward.launcher.survey import Survey, survey
+
+if TYPE_CHECKING:
+    from socket import socket
+
+# bubblewrap says its child's pid within milliseconds of its start.
+SETUP_DEADLINE_S = 10.0
+# For a second look at a start that failed.
+_EXPLAIN_DEADLINE_S = 15.0
+# <linux/sched.h>
+_CLONE_NEWUSER = 0x10000000
+_CLONE_NEWPID = 0x20000000
+_CLONE_NEWNET = 0x40000000
+# Arguments on bubblewrap's own command line, and some to spare.
+_FIXED_ARGUMENTS = 20
+
+
+class Linux:
+    """See `interface.Backend`. `search_path` is where bubblewrap is looked for, PATH unless given."""
+
+    def __init__(self, search_path: str | None = None) -> None:
+        self._search_path = search_path
+
+    def prepare(self, policy: SandboxPolicy) -> Confinement:
+        """Checks the policy and what it needs. Raises SandboxUnavailable, UnenforceableRule."""
+        policy = policy._replace(mode=Mode(policy.mode))
+        rules = read_rules(policy)
+        if policy.mode is Mode.UNCONFINED:
+            return LinuxConfinement(policy, rules, None, b"", ())
+        search_path = os.environ.get("PATH", os.defpath) if self._search_path is None else self._search_path
+        avoid = [rules.workspace, *(rule.path for rule in rules.rules if rule.path != "/")]
+        found = bwrap.find(search_path, avoid, policy.cache_dir)
+        notices: list[str] = []
+        program = b""
+        if policy.mode is not Mode.DANGER_FULL_ACCESS or policy.network != "full":
+            try:
+                program = filter_bytes(policy.cache_dir)
+            except SandboxUnavailable as error:
+                if policy.require == "full":
+                    raise
+                notices.append(f"System calls are not filtered: {error.sentence}")
+        confinement = LinuxConfinement(policy, rules, found, program, tuple(notices))
+        if policy.require == "best-effort":
+            confinement.settle_for_what_holds()
+        return confinement
+
+
+class LinuxConfinement:
+    """See `interface.Confinement`."""
+
+    def __init__(
+        self,
+        policy: SandboxPolicy,
+        rules: Rules,
+        found: Bubblewrap | None,
+        program: bytes,
+        notices: tuple[str, ...],
+    ) -> None:
+        self._policy = policy
+        self._rules = rules
+        self._bubblewrap = found
+        self._program = program
+        self._notices = notices + _notices(policy)
+        self._fresh_proc = True
+        self._forked = False
+        uid = os.geteuid()
+        self._uid = uid
+        confined = policy.mode in (Mode.READ_ONLY, Mode.WORKSPACE_WRITE)
+        own_network = found is not None and policy.network != "full"
+        # root with the host's network and files and no limits keeps its powers: a user namespace would take
+        # them. With a network of its own it must not be able to leave it.
+        self._user = confined or own_network or uid != 0
+        self._limited = confined or own_network
+        self._own_network = own_network
+
+    @property
+    def enforcement(self) -> Enforcement:
+        """What the kernel holds in a run of this confinement."""
+        if self._bubblewrap is None:
+            return Enforcement("none", "none", "none", "none")
+        filesystem: Layer = "kernel" if self._policy.mode is not Mode.DANGER_FULL_ACCESS else "none"
+        return Enforcement(
+            filesystem,
+            "kernel" if self._own_network else "none",
+            "kernel" if self._fresh_proc else "none",
+            "kernel" if self._program else "none",
+        )
+
+    @property
+    def notices(self) -> tuple[str, ...]:
+        """What is weaker than it looks."""
+        return self._notices
+
+    def environment(self, env: Mapping[str, str]) -> dict[str, str]:
+        """`env` with its temporary directories inside the sandbox's private ones."""
+        inner = dict(env)
+        if self._policy.mode not in (Mode.READ_ONLY, Mode.WORKSPACE_WRITE):
+            return inner
+        inner["TMPDIR"] = "/tmp"
+        inner["TMPPREFIX"] = "/tmp/zsh"  # zsh writes here-documents there whatever TMPDIR says
+        for name in ("TMP", "TEMP", "TEMPDIR"):
+            if name in inner:
+                inner[name] = "/tmp"
+        if "XDG_RUNTIME_DIR" in inner:
+            inner["XDG_RUNTIME_DIR"] = f"/run/user/{self._uid}"
+        return inner
+
+    def spawn(
+        self,
+        command: Command,
+        stdio: Stdio,
+        *,
+        handover: "socket | None" = None,
+        run: str = "",
+        policy_id: str = "",
+    ) -> Process:
+        """See `interface.Confinement.spawn`."""
+        failure = check_form(command)
+        if failure is not None:
+            return NeverStarted(failed(failure))
+        surveyed: list[Survey] = []
+        process = self._fork(
+            command, stdio, handover, run, policy_id, lambda report: self._conclude(report, command, surveyed)
+        )
+        try:
+            # while the shim makes its namespaces
+            found = survey(self._policy, self._rules, uid=self._uid, fresh_proc=self._fresh_proc)
+            surveyed.append(found)
+            failure = check_start(command, found.plan)
+            if failure is not None:
+                process.close()
+                return NeverStarted(failed(failure))
+            process.send_plan(self._plan(found, command, session=stdio.terminal is None))
+        except BaseException:
+            process.close()
+            raise
+        return process
+
+    def settle_for_what_holds(self) -> None:
+        """Tries a start, and goes without a fresh /proc where that is all that is missing."""
+        command = Command(("/",), "/", {})
+        looked = self._look_again(command)
+        if looked.step == "proc" or "Can't mount proc" in looked.text:
+            self._fresh_proc = False
+            self._notices += (
+                "The sandbox shows the /proc it was started in, since a fresh one cannot be mounted here: "
+                "processes outside are visible inside (they still cannot be signalled).",
+            )
+            looked = self._look_again(command)
+        failure = self._explain(looked, command)
+        if failure.kind == "sandbox":
+            raise SandboxUnavailable(failure.sentence, failure.remedy)
+
+    # --- starting
+
+    def _fork(
+        self,
+        command: Command,
+        stdio: Stdio,
+        handover: "socket | None",
+        run: str,
+        policy_id: str,
+        conclude: Callable[[Report | None], Outcome],
+    ) -> ShimProcess:
+        orders, orders_writer = os.pipe()
+        report, report_writer = os.pipe()
+        try:
+            supervisor = os.pidfd_open(os.getpid())
+        except OSError as error:
+            for descriptor in (orders, orders_writer, report, report_writer):
+                os.close(descriptor)
+            raise SandboxUnavailable(
+                f"Processes cannot be watched ({error.strerror}).", "Linux 5.3 or later is needed."
+            ) from error
+        launch = Launch(
+            bubblewrap=self._bubblewrap.path if self._bubblewrap else None,
+            namespaces=self._namespaces(),
+            network=self._own_network,
+            fresh_proc=self._fresh_proc,
+            command=command,
+            stdio=stdio,
+            program=self._program,
+            handover=handover,
+            run=run,
+            policy_id=policy_id,
+            supervisor=supervisor,
+            orders=orders,
+            report=report_writer,
+            deadline_s=SETUP_DEADLINE_S,
+        )
+        if self._forked:
+            # from the second start on the child finds its modules loaded; before, it loads them while we plan
+            from doorward.launcher import namespaces, shim  # noqa: F401
+        self._forked = True
+        child = os.fork()
+        if child == 0:
+            from doorward.launcher import shim
+
+            shim.run(launch)
+        for descriptor in (orders, report_writer, supervisor):
+            os.close(descriptor)
+        return ShimProcess(child, orders_writer, report, conclude)
+
+    def _namespaces(self) -> int:
+        if self._bubblewrap is None:
+            return 0
+        # bubblewrap looks its child up in /proc, so a pid namespace of ours needs a /proc of ours
+        flags = _CLONE_NEWPID if self._fresh_proc else 0
+        if self._own_network:
+            flags |= _CLONE_NEWNET
+        if flags and self._user:
+            flags |= _CLONE_NEWUSER
+        return flags
+
+    def _plan(self, found: Survey, command: Command, *, session: bool) -> dict[str, Any]:
+        plan: dict[str, Any] = {
+            "arguments": [],
+            "masks": [],
+            "carried": "",
+            "carrier": [],
+            "watched": [list(watch) for watch in found.watched],
+        }
+        if self._bubblewrap is None:
+            return plan
+        mounts = found.plan.mounts
+        hiding = [mount for mount in mounts if mount.step.startswith("hide-")]
+        masks = keep_masks(self._policy.cache_dir) if hiding else bwrap.Masks("", "")
+        options = bwrap.namespace_arguments(
+            self._bubblewrap,
+            user=self._user,
+            network=False,
+            confined=self._limited,
+            session=session,
+        )
+        options += ("--chdir", command.cwd)
+        variables = bwrap.environment_arguments(command.env)
+        room = bwrap.MAX_ARGUMENTS - _FIXED_ARGUMENTS - len(options)
+        laid = bwrap.mount_arguments(mounts, masks)
+        if len(laid) + len(variables) + len(command.argv) > room and len(variables) + len(command.argv) > room // 2:
+            from doorward.launcher import long_command
+
+            plan["carrier"] = long_command.carrier(found.plan)
+            plan["carried"] = long_command.carried(command)
+            variables = []
+            room -= len(plan["carrier"])
+            if not plan["carrier"]:
+                raise SandboxUnavailable(
+                    "The command has more arguments and variables than bubblewrap takes, and no Python is visible "
+                    "inside that could carry them.",
+                    "Show one with --read-only, or pass the arguments through a file.",
+                )
+        else:
+            room -= len(command.argv)
+        if len(laid) + len(variables) > room and hiding:
+            laid = bwrap.mount_arguments([m for m in mounts if not m.step.startswith("hide-")], masks)
+            plan["masks"] = [
+                [source, *(mount.path for mount in hiding if mount.step == step)]
+                for source, step in ((masks.file, "hide-file"), (masks.directory, "hide-directory"))
+            ]
+        plan["arguments"] = [*options, *laid, *variables]
+        return plan
+
+    # --- the end
+
+    def _conclude(self, report: Report | None, command: Command, surveyed: list[Survey]) -> Outcome:
+        if report is None:
+            # its pipe is gone with it; what it looked after is now ours to put back
+            return failed(LaunchFailure("sandbox", "The process that held the sandbox was killed."))._replace(
+                undone=_put_back(surveyed)
+            )
+        outcome = read_report(report, confined=self._bubblewrap is not None)
+        if isinstance(outcome, Outcome):
+            return outcome
+        looked = Looked(*outcome) if outcome.step else self._look_again(command)
+        undone = tuple(Undone(*entry) for entry in report.get("undone", ()))
+        return failed(self._explain(looked, command))._replace(undone=undone)
+
+    def _look_again(self, command: Command) -> "Looked":
+        """Makes the same start once more with a program that can never be executed, and catches what
+        bubblewrap says: in the run itself its stderr was the command's."""
+        reader, writer = os.pipe()
+        process: ShimProcess | None = None
+        try:
+            never = command._replace(argv=("/",))
+            process = self._fork(never, Stdio(-1, -1, writer), None, "", "", _no_outcome)
+            os.close(writer)
+            writer = -1
+            found = survey(self._policy, self._rules, uid=self._uid, fresh_proc=self._fresh_proc)
+            process.send_plan(self._plan(found, never, session=True))
+            process.release()
+            text = _read_text(reader, _EXPLAIN_DEADLINE_S)
+            process.kill()
+            report = process.collect() or {}
+        finally:
+            if process is not None:
+                process.close()
+            os.close(reader)
+            if writer >= 0:
+                os.close(writer)
+        error = report.get("error") or {}
+        return Looked(error.get("step", ""), error.get("errno", 0), text)
+
+    def _explain(self, looked: "Looked", command: Command) -> LaunchFailure:
+        from doorward.launcher.diagnosis import explain_step, explain_text, read_facts
+
+        facts = read_facts()
+        name = command.argv[0]
+        path = self._bubblewrap.path if self._bubblewrap else name
+        if looked.step:
+            return explain_step(
+                looked.step, looked.number, looked.text, facts, name=name, path=path, deadline_s=SETUP_DEADLINE_S
+            )
+        failure = explain_text(looked.text, facts)
+        if failure is not None:
+            return failure
+        # the sandbox stands, so it was the command itself that could not be executed
+        found = survey(self._policy, self._rules, uid=self._uid, fresh_proc=self._fresh_proc)
+        return check_start(command, found.plan) or LaunchFailure(
+            "not-executable", f"{name} could not be executed: its format, loader or size is not what the kernel takes."
+        )
+
+
+class Looked(NamedTuple):
+    """What a second look at a failed start found: a failed step of ours, or bubblewrap's words."""
+
+    step: str
+    number: int
+    text: str
+
+
+def _no_outcome(report: Report | None) -> Outcome:
+    return Outcome(0)
+
+
+def _put_back(surveyed: list[Survey]) -> tuple[Undone, ...]:
+    from doorward.launcher.undo import Keeper
+
+    keeper = Keeper(tuple(watch for found in surveyed for watch in found.watched))
+    keeper.put_back(final=True)
+    keeper.close()
+    return keeper.report
+
+
+def _read_text(reader: int, deadline_s: float) -> str:
+    poll = select.poll()
+    poll.register(reader, select.POLLIN)
+    deadline = time.monotonic() + deadline_s
+    text = b""
+    while poll.poll(max(0, (deadline - time.monotonic()) * 1000)):
+        piece = os.read(reader, 4096)
+        if not piece:
+            break
+        text = (text + piece)[:65536]
+    return text.decode("utf-8", "replace")
+
+
+def _notices(policy: SandboxPolicy) -> tuple[str, ...]:
+    if policy.mode is Mode.DANGER_FULL_ACCESS and policy.network != "full":
+        return (
+            "The file system has no boundary: a service of this machine that answers on a unix socket "
+            "can still reach the network for the command.",
+        )
+    if policy.mode in (Mode.READ_ONLY, Mode.WORKSPACE_WRITE) and policy.network == "full":
+        return (
+            "With the whole network open, abstract unix sockets of this machine can be reached as well.",
+        )
+    return ()

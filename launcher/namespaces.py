@@ -1,0 +1,164 @@
+"""Makes or joins the sandbox's network namespace and opens the proxy's listeners in it.
+
+Two ways. *Ours first*: the forked child makes the user, network and pid namespaces itself and starts
+bubblewrap inside them. *bubblewrap first*, on machines where only bubblewrap may make user namespaces: its
+namespace is joined while it holds the command. Runs in the forked child only.
+"""
+
+import errno
+import fcntl
+import os
+import select
+import sys
+import time
+from _socket import (
+    AF_INET,
+    AF_INET6,
+    AF_NETLINK,
+    IPPROTO_IPV6,
+    IPV6_V6ONLY,
+    SCM_RIGHTS,
+    SOCK_CLOEXEC,
+    SOCK_DGRAM,
+    SOCK_RAW,
+    SOCK_STREAM,
+    SOL_SOCKET,
+)
+from _socket import socket as Socket
+from typing import TYPE_CHECKING
+
+from doorward.launcher.interface import PROXY_PORT
+from doorward.launcher.syscalls import CLONE_NEWNET, CLONE_NEWUSER, setns, unshare
+
+if TYPE_CHECKING:
+    from socket import socket
+
+_SIOCGIFFLAGS = 0x8913  # <linux/sockios.h>
+_SIOCSIFFLAGS = 0x8914
+_IFF_UP = 0x1
+_NS_GET_USERNS = 0xB701  # <linux/nsfs.h>
+_RTMGRP_LINK = 0x1  # <linux/rtnetlink.h>
+_LOOPBACK = b"lo".ljust(16, b"\0")
+_BACKLOG = 1024
+_DEADLINE_S = 5.0
+
+
+def enter(flags: int) -> None:
+    """Makes the namespaces in `flags`; the caller keeps its own ids in a new user namespace. Raises OSError.
+
+    Called with CLONE_NEWUSER it must be single-threaded (unshare(2)); a fresh fork is.
+    """
+    uid, gid = os.geteuid(), os.getegid()
+    unshare(flags)
+    if flags & CLONE_NEWUSER:
+        # without `deny` an ordinary user may not write the group map (user_namespaces(7))
+        _write("/proc/self/setgroups", "deny")
+        _write("/proc/self/uid_map", f"{uid} {uid} 1")
+        _write("/proc/self/gid_map", f"{gid} {gid} 1")
+
+
+def bring_loopback_up() -> None:
+    """Sets `lo` up in the network namespace of the caller (netdevice(7)); both loopback addresses follow."""
+    with _Closing(Socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC)) as probe:
+        fcntl.ioctl(probe.fileno(), _SIOCSIFFLAGS, _LOOPBACK + _IFF_UP.to_bytes(2, sys.byteorder) + bytes(22))
+
+
+def listen() -> list[Socket]:
+    """The proxy's listeners on 127.0.0.1 and, where the kernel has IPv6, on ::1."""
+    listeners = [_listener(AF_INET, "127.0.0.1")]
+    try:
+        listeners.append(_listener(AF_INET6, "::1"))
+    except OSError as error:
+        if error.errno not in (errno.EAFNOSUPPORT, errno.EADDRNOTAVAIL):
+            raise
+    return listeners
+
+
+def hand_over(channel: "socket", listeners: list[Socket], run: str, policy_id: str) -> None:
+    """Sends each listener in a message of its own (unix(7), SCM_RIGHTS) and closes it here. Raises OSError."""
+    import json  # already loaded by the parent
+
+    text = json.dumps({"run": run, "policy": policy_id, "listener": "proxy", "port": PROXY_PORT}).encode()
+    deadline = time.monotonic() + _DEADLINE_S
+    poll = select.poll()
+    poll.register(channel.fileno(), select.POLLOUT)
+    for listener in listeners:
+        rights = listener.fileno().to_bytes(4, sys.byteorder)
+        while True:
+            try:
+                channel.sendmsg([text], [(SOL_SOCKET, SCM_RIGHTS, rights)])
+                break
+            except BlockingIOError:
+                if not poll.poll(max(0, (deadline - time.monotonic()) * 1000)):
+                    raise OSError(errno.ETIMEDOUT, "the proxy does not take the listeners") from None
+        listener.close()
+
+
+def join_network(pid: int) -> None:
+    """Joins the network namespace of `pid`, through the user namespace that owns it, and waits for `lo`.
+
+    bubblewrap sets `lo` up itself after it has told its child's pid; whoever is faster makes it fail with
+    "RTM_NEWADDR". So this only waits. Raises OSError.
+    """
+    network = os.open(f"/proc/{pid}/ns/net", os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        owner = fcntl.ioctl(network, _NS_GET_USERNS)
+        try:
+            setns(owner, CLONE_NEWUSER)
+        finally:
+            os.close(owner)
+        setns(network, CLONE_NEWNET)
+    finally:
+        os.close(network)
+    with (
+        _Closing(Socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, 0)) as events,
+        _Closing(Socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC)) as probe,
+    ):
+        # subscribed before the first look, so that no change is missed
+        events.bind((0, _RTMGRP_LINK))
+        poll = select.poll()
+        poll.register(events.fileno(), select.POLLIN)
+        deadline = time.monotonic() + _DEADLINE_S
+        while not _is_up(probe):
+            if not poll.poll(max(0, (deadline - time.monotonic()) * 1000)):
+                raise OSError(errno.ETIMEDOUT, "the loopback device did not come up")
+            events.recv(65536)
+
+
+def _is_up(probe: Socket) -> bool:
+    answer = fcntl.ioctl(probe.fileno(), _SIOCGIFFLAGS, _LOOPBACK + bytes(24))
+    return bool(answer[16] & _IFF_UP)
+
+
+def _listener(family: int, address: str) -> Socket:
+    listener = Socket(family, SOCK_STREAM | SOCK_CLOEXEC)
+    try:
+        if family == AF_INET6:
+            listener.setsockopt(IPPROTO_IPV6, IPV6_V6ONLY, 1)
+        listener.bind((address, PROXY_PORT))
+        listener.listen(_BACKLOG)
+    except OSError:
+        listener.close()
+        raise
+    return listener
+
+
+def _write(path: str, text: str) -> None:
+    handle = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
+    try:
+        os.write(handle, text.encode())
+    finally:
+        os.close(handle)
+
+
+class _Closing:
+    """`with` for a raw `_socket`, which has none."""
+
+    def __init__(self, opened: Socket) -> None:
+        self._opened = opened
+
+    def __enter__(self) -> Socket:
+        return self._opened
+
+    def __exit__(self, *_: object) -> None:
+        self._opened.close()

@@ -1,0 +1,425 @@
+"""The process between the supervisor and bubblewrap: forked for each run, it outlives a killed supervisor.
+
+- It is the leader of a session of its own and the parent of bubblewrap, so it knows the exact end.
+- It watches the supervisor through a pidfd. When the supervisor dies, however it dies, the shim kills the
+  tree, puts protected names back and ends.
+- Where the machine allows it, bubblewrap is process 1 of a pid namespace the shim made. When that process
+  dies the kernel kills everything below it, at every moment of the set-up too, and waiting for it waits for
+  all of them. Elsewhere the shim adopts orphans and kills them one by one.
+- bubblewrap dies with the shim (PR_SET_PDEATHSIG, with the race closed by a look at the shim's pidfd).
+- Descriptors: everything inherited is closed but what it was told of. Nothing of Python's is cleaned up
+  here: objects of the supervisor must not close numbers that are ours now.
+"""
+
+import errno
+import fcntl
+import gc
+import json
+import os
+import select
+import signal
+import termios
+import time
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+from doorward.launcher.interface import Stdio, Undone
+from doorward.launcher.launch import Launch
+from doorward.launcher.process_tree import children, first_child
+from doorward.launcher.protected import Watch
+from doorward.launcher.starter import PYTHON_IGNORES, SHIM_IGNORES, Starter, close_all_but
+from doorward.launcher.undo import Keeper
+
+# How long a protected name may stand before it is looked at again while the command runs.
+_WATCH_INTERVAL_S = 0.01
+# How long a signal waits for a command that is being started.
+_SIGNAL_PATIENCE_S = 2.0
+_SIGNAL_RETRY_S = 0.002
+# A report must fit into a pipe that nobody reads yet (64 KiB, pipe(7)).
+_MAXIMUM_UNDONE = 200
+
+
+class Refused(Exception):
+    """A step of the set-up failed: its name and the error number."""
+
+    def __init__(self, step: str, number: int) -> None:
+        super().__init__(step, number)
+        self.step = step
+        self.number = number
+
+
+def run(launch: Launch) -> NoReturn:
+    """The forked child's whole life."""
+    try:
+        gc.disable()
+        Shim(launch).live()
+    except BaseException as error:
+        try:
+            text = json.dumps({"error": {"step": "shim", "text": repr(error)}})
+            os.write(launch.report, text.encode() + b"\n")
+        except OSError:
+            pass
+    finally:
+        os._exit(0)
+
+
+class Shim:
+    """One run."""
+
+    def __init__(self, launch: Launch) -> None:
+        self._launch = launch
+        self._buffer = b""
+        self._started = 0  # the process we started, 0 before
+        self._ours_first = False
+        self._own_pids = False  # bubblewrap is process 1 of a namespace of ours
+        self._status = -1
+        self._block = -1
+        self._keeper = Keeper(())
+        self._released = False
+        self._ready = False  # the proxy has the listeners, so the command may start
+        self._inherited: tuple[int, ...] = ()
+
+    def live(self) -> None:
+        """Set up, start, attend, undo, report."""
+        self._take_signals()
+        self._close_inherited()
+        result: dict[str, Any] = {}
+        try:
+            os.setsid()
+            os.chdir("/")
+            if self._launch.stdio.terminal is not None:
+                # the leader of a session without one gets it as its controlling terminal, tty_ioctl(4)
+                fcntl.ioctl(self._launch.stdio.terminal, termios.TIOCSCTTY, 0)
+            self._make_namespaces()
+            plan = self._read_plan()
+            if plan is None:
+                return
+            self._keeper = Keeper(tuple(Watch(*watch) for watch in plan["watched"]))
+            result = self._start_and_attend(plan)
+        except Refused as refused:
+            result = {"error": {"step": refused.step, "errno": refused.number}}
+        finally:
+            self._end_everything()
+        self._keeper.put_back(final=True)
+        result["undone"] = [list(undone) for undone in _shortened(self._keeper.report)]
+        try:
+            os.write(self._launch.report, json.dumps(result).encode() + b"\n")
+        except BrokenPipeError:
+            pass  # the supervisor is gone
+
+    # --- set-up
+
+    def _take_signals(self) -> None:
+        signal.set_wakeup_fd(-1)
+        ignored = []
+        for number in range(1, 32):  # the real-time ones are nobody's by default
+            if number in (signal.SIGKILL, signal.SIGSTOP):
+                continue
+            before = signal.getsignal(number)
+            if before is signal.SIG_IGN and number not in PYTHON_IGNORES:
+                ignored.append(number)
+            wanted = signal.SIG_IGN if number in SHIM_IGNORES else signal.SIG_DFL
+            if before is not wanted:
+                signal.signal(number, wanted)
+        self._inherited = tuple(ignored)
+        signal.pthread_sigmask(signal.SIG_SETMASK, ())
+
+    def _close_inherited(self) -> None:
+        launch = self._launch
+        keep = {launch.supervisor, launch.orders, launch.report, *_distinct(launch.stdio)}
+        if launch.handover is not None:
+            keep.add(launch.handover.fileno())
+        close_all_but(keep)
+
+    def _make_namespaces(self) -> None:
+        launch = self._launch
+        if launch.bubblewrap is None or not launch.namespaces:
+            self._ready = not launch.network
+            return
+        from doorward.launcher import namespaces
+        from doorward.launcher.syscalls import CLONE_NEWPID
+
+        try:
+            namespaces.enter(launch.namespaces)
+        except OSError:
+            # only bubblewrap may make them here, or nobody; it will say
+            self._ready = not launch.network
+            return
+        self._ours_first = True
+        self._own_pids = bool(launch.namespaces & CLONE_NEWPID)
+        if launch.network:
+            try:
+                namespaces.bring_loopback_up()
+                self._hand_over(namespaces)
+            except OSError as error:
+                raise Refused("network", error.errno or errno.EIO) from error
+        self._ready = True
+
+    def _hand_over(self, namespaces: Any) -> None:
+        launch = self._launch
+        if launch.handover is not None:
+            namespaces.hand_over(launch.handover, namespaces.listen(), launch.run, launch.policy_id)
+
+    def _read_plan(self) -> dict[str, Any] | None:
+        poll = select.poll()
+        poll.register(self._launch.orders, select.POLLIN)
+        poll.register(self._launch.supervisor, select.POLLIN)
+        while b"\n" not in self._buffer:
+            ready = dict(poll.poll())
+            if self._launch.orders not in ready:
+                return None
+            piece = os.read(self._launch.orders, 1 << 16)
+            if not piece:
+                return None
+            self._buffer += piece
+        line, _, self._buffer = self._buffer.partition(b"\n")
+        plan: dict[str, Any] = json.loads(line)
+        return plan
+
+    # --- the start
+
+    def _start_and_attend(self, plan: dict[str, Any]) -> dict[str, Any]:
+        launch = self._launch
+        if plan["masks"] and not self._ours_first:
+            raise Refused("masks", errno.E2BIG)
+        self._status, status_writer = os.pipe()
+        fault, fault_writer = os.pipe()
+        block, block_writer = os.pipe()
+        # bubblewrap takes end of file on this pipe for a release. Open for writing too it never ends.
+        self._block = os.open(f"/proc/self/fd/{block}", os.O_RDWR | os.O_CLOEXEC)
+        os.close(block)
+        os.close(block_writer)
+        own = os.pidfd_open(os.getpid())
+        if not self._own_pids:
+            from doorward.launcher.syscalls import adopt_orphans
+
+            adopt_orphans()
+        child = os.fork()
+        if child == 0:
+            Starter(
+                launch, plan, self._ours_first, self._block, status_writer, fault_writer, own, self._inherited
+            ).start()
+        self._started = child
+        for descriptor in (status_writer, fault_writer, own, *_distinct(launch.stdio)):
+            os.close(descriptor)
+        if launch.handover is not None and self._ready:
+            os.close(launch.handover.detach())
+        return self._attend(fault)
+
+    # --- the life of the run
+
+    def _attend(self, fault: int) -> dict[str, Any]:
+        launch = self._launch
+        ended = os.pidfd_open(self._started)
+        wake, changed = self._watch_directories()
+        poll = select.poll()
+        for descriptor in (ended, launch.orders, launch.supervisor, self._status, fault, wake):
+            poll.register(descriptor, select.POLLIN)
+        patience = time.monotonic() + launch.deadline_s
+        alive = launch.bubblewrap is None
+        status = b""
+        error: dict[str, Any] | None = None
+        killed = False
+        pending: list[tuple[int, float]] = []
+        next_look = 0.0
+        while True:
+            timeout = _milliseconds(
+                0.0 if b"\n" in self._buffer else None,  # an order came together with the plan
+                None if alive else patience,
+                next_look if changed() else None,
+                time.monotonic() + _SIGNAL_RETRY_S if pending else None,
+            )
+            ready = dict(poll.poll(timeout))
+            now = time.monotonic()
+            if launch.supervisor in ready:
+                killed = True
+                self._kill()
+            if self._status in ready:
+                piece = os.read(self._status, 4096)
+                if not piece:
+                    poll.unregister(self._status)
+                status += piece
+                if not alive and b"\n" in status:
+                    alive = True
+                    if not self._ready:
+                        error = self._join(status)
+                        if error is not None:
+                            self._kill()
+            if fault in ready:
+                poll.unregister(fault)
+                text = os.read(fault, 4096)
+                if text:
+                    error = json.loads(text)
+            if launch.orders in ready or b"\n" in self._buffer:
+                for order in self._orders(poll, launch.orders in ready):
+                    if "signal" in order:
+                        pending.append((order["signal"], now + _SIGNAL_PATIENCE_S))
+                    elif "release" in order:
+                        self._released = True
+                    else:
+                        killed = True
+                        self._kill()
+            if wake in ready:
+                os.read(wake, 4096)
+            if ended in ready:
+                break
+            if self._released and self._ready:
+                self._released = False
+                os.write(self._block, b"x")
+            if changed() and now >= next_look:
+                changed(False)
+                self._keeper.put_back(final=False)
+                next_look = now + _WATCH_INTERVAL_S
+            pending = [(number, until) for number, until in pending if not self._signal(number) and now < until]
+            if not alive and now >= patience:
+                alive = True
+                error = {"step": "silent", "errno": errno.ETIMEDOUT}
+                self._kill()
+        _, wait_status = os.waitpid(self._started, 0)
+        self._started = 0
+        status += _rest(self._status)
+        if error is None:
+            # its pipe may have become readable together with the end
+            text = _rest(fault)
+            error = json.loads(text) if text else None
+        return {"status": wait_status, "exit_code": _exit_code(status), "killed": killed, "error": error}
+
+    def _watch_directories(self) -> tuple[int, Callable[..., bool]]:
+        """Asks for SIGIO when something is made or removed in a directory that is looked after (fcntl(2),
+        F_NOTIFY). Returns a descriptor that becomes readable then, and the flag that says so."""
+        reader, writer = os.pipe()
+        os.set_blocking(reader, False)
+        os.set_blocking(writer, False)
+        flag = True  # look once right after the start: something may have happened before the request
+
+        def changed(value: bool | None = None) -> bool:
+            nonlocal flag
+            if value is not None:
+                flag = value
+            return flag
+
+        signal.signal(signal.SIGIO, lambda *_: changed(True))
+        signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
+        events = fcntl.DN_CREATE | fcntl.DN_RENAME | fcntl.DN_DELETE | fcntl.DN_MULTISHOT
+        for directory in self._keeper.directories:
+            try:
+                fcntl.fcntl(directory, fcntl.F_NOTIFY, events)
+            except OSError:
+                continue  # a file system or kernel without it: the look at the end of the run remains
+        return reader, changed
+
+    def _orders(self, poll: select.poll, readable: bool) -> list[dict[str, Any]]:
+        piece = os.read(self._launch.orders, 1 << 16) if readable else b""
+        *lines, self._buffer = (self._buffer + piece).split(b"\n")
+        orders: list[dict[str, Any]] = [json.loads(line) for line in lines]
+        if readable and not piece:
+            # closed without a word: nobody waits for this run any more
+            poll.unregister(self._launch.orders)
+            orders.append({"kill": True})
+        return orders
+
+    def _join(self, status: bytes) -> dict[str, Any] | None:
+        """bubblewrap made the network namespace: open the listeners in it, by a helper that joins it."""
+        pid = json.loads(status.partition(b"\n")[0]).get("child-pid", 0)
+        helper = os.fork()
+        if helper == 0:
+            code = errno.EIO
+            try:
+                from doorward.launcher import namespaces
+
+                namespaces.join_network(pid)
+                self._hand_over(namespaces)
+                code = 0
+            except OSError as error:
+                code = error.errno or errno.EIO
+            finally:
+                os._exit(code)
+        code = os.waitstatus_to_exitcode(os.waitpid(helper, 0)[1])
+        if code != 0:
+            return {"step": "join", "errno": code}
+        self._ready = True
+        return None
+
+    def _signal(self, number: int) -> bool:
+        """Sends a signal to the command's first process; False while there is none."""
+        command = self._started
+        if self._launch.bubblewrap is not None:
+            init = first_child(self._started)
+            command = first_child(init) if init else 0
+        if not command:
+            return False
+        try:
+            handle = os.pidfd_open(command)
+        except OSError:
+            return False
+        try:
+            signal.pidfd_send_signal(handle, number)
+        except OSError:
+            return False
+        finally:
+            os.close(handle)
+        return True
+
+    def _kill(self) -> None:
+        try:
+            os.kill(self._started, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+
+    def _end_everything(self) -> None:
+        """Kills and collects what is left. Nothing is, where bubblewrap was process 1 of our namespace."""
+        if self._started:
+            self._kill()
+            os.waitpid(self._started, 0)
+            self._started = 0
+        if self._own_pids:
+            return
+        while True:
+            for child in children(os.getpid()):
+                try:
+                    os.kill(child, signal.SIGKILL)
+                except ProcessLookupError:
+                    pass
+            try:
+                os.waitpid(-1, 0)
+            except ChildProcessError:
+                return
+
+
+def _distinct(stdio: Stdio) -> set[int]:
+    return {number for number in stdio if number is not None and number >= 0}
+
+
+def _rest(descriptor: int) -> bytes:
+    os.set_blocking(descriptor, False)
+    data = b""
+    try:
+        while piece := os.read(descriptor, 4096):
+            data += piece
+    except BlockingIOError:
+        pass
+    return data
+
+
+def _exit_code(status: bytes) -> int | None:
+    """The code in bubblewrap's status lines; it writes one only if the command's exec succeeded."""
+    code = None
+    for line in status.split(b"\n"):
+        try:
+            message = json.loads(line)
+        except ValueError:
+            continue
+        if isinstance(message, dict) and isinstance(message.get("exit-code"), int):
+            code = message["exit-code"]
+    return code
+
+
+def _milliseconds(*deadlines: float | None) -> float | None:
+    pending = [deadline for deadline in deadlines if deadline is not None]
+    return max(0.0, (min(pending) - time.monotonic()) * 1000) if pending else None
+
+
+def _shortened(undone: tuple[Undone, ...]) -> tuple[Undone, ...]:
+    if len(undone) <= _MAXIMUM_UNDONE:
+        return undone
+    return (*undone[:_MAXIMUM_UNDONE], Undone("", "removed", f"and {len(undone) - _MAXIMUM_UNDONE} more"))

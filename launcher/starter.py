@@ -1,0 +1,182 @@
+"""The forked process that becomes bubblewrap (or the command itself, where no sandbox was asked for)."""
+
+import errno
+import fcntl
+import json
+import os
+import select
+import signal
+from collections.abc import Container
+from typing import Any, NoReturn
+
+from doorward.launcher.launch import Launch
+
+# Signals the shim ignores for itself.
+SHIM_IGNORES = (
+    *(signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGTSTP, signal.SIGTTIN),
+    *(signal.SIGTTOU, signal.SIGPIPE, signal.SIGUSR1, signal.SIGUSR2, signal.SIGALRM),
+)
+# Python itself ignores these two; a command must not inherit that.
+PYTHON_IGNORES = (signal.SIGPIPE, signal.SIGXFSZ)
+# Descriptors are moved up here before they are put at 0, 1, 2, ….
+_HIGH = 64
+
+
+class Starter:
+    """The forked process that becomes bubblewrap (or the command itself, without a sandbox)."""
+
+    def __init__(
+        self,
+        launch: Launch,
+        plan: dict[str, Any],
+        ours_first: bool,
+        block: int,
+        status: int,
+        fault: int,
+        shim: int,
+        ignored: tuple[int, ...],
+    ) -> None:
+        self._launch = launch
+        self._plan = plan
+        self._ours_first = ours_first
+        self._block = block
+        self._status = status
+        self._fault = fault
+        self._shim = shim
+        self._ignored = ignored
+        self._step = "start"
+
+    def start(self) -> NoReturn:
+        """Never returns; a failure before exec goes to `fault` as one JSON object."""
+        try:
+            self._bind_life()
+            if self._launch.bubblewrap is None:
+                self._become_command()
+            self._become_bubblewrap(self._launch.bubblewrap)
+        except OSError as error:
+            text = json.dumps({"step": self._step, "errno": error.errno})
+            os.write(self._fault, text.encode())
+        finally:
+            os._exit(1)
+
+    def _bind_life(self) -> None:
+        from doorward.launcher.syscalls import die_with_parent
+
+        die_with_parent()
+        poll = select.poll()
+        poll.register(self._shim, select.POLLIN)
+        if poll.poll(0):
+            os._exit(1)  # the shim died before the request was made
+        # a process group of its own: signals to the command's group never reach the shim
+        os.setpgid(0, 0)
+        terminal = self._launch.stdio.terminal
+        if terminal is not None:
+            os.tcsetpgrp(terminal, os.getpgrp())
+
+    def _become_command(self) -> NoReturn:
+        command = self._launch.command
+        os.read(self._block, 1)
+        self._step = "directory"
+        os.chdir(command.cwd)
+        self._place(list(self._launch.stdio[:3]))
+        self._restore_signals()
+        self._step = "exec"
+        env = dict(command.env)
+        try:
+            os.execvpe(command.argv[0], command.argv, env)
+        except OSError as error:
+            if error.errno != errno.ENOEXEC:
+                raise
+            # a script without a first line, as execvp(3) takes it
+            os.execve("/bin/sh", ["/bin/sh", *command.argv], env)
+
+    def _become_bubblewrap(self, path: str) -> NoReturn:
+        plan = self._plan
+        if self._ours_first:
+            self._prepare_mounts()
+        self._step = "start"
+        arguments: list[str] = plan["arguments"]
+        if not self._ours_first and self._launch.network:
+            arguments = ["--unshare-net", *arguments]
+        sources = list(self._launch.stdio[:3])
+        argv = [path, "--args", "3", "--json-status-fd", "4", "--block-fd", "5"]
+        sources += (_memory("arguments", b"\0".join(map(os.fsencode, arguments))), self._status, self._block)
+        if self._launch.program:
+            argv += ("--seccomp", str(len(sources)))
+            sources.append(_memory("seccomp", self._launch.program))
+        if plan["carried"]:
+            # too many arguments for bubblewrap: they follow through a descriptor (see long_command)
+            carrier: list[str] = plan["carrier"]
+            argv += ("--", *carrier, str(len(sources)))
+            sources.append(_memory("command", plan["carried"].encode()))
+        else:
+            argv += ("--", *self._launch.command.argv)
+        self._place(sources)
+        self._restore_signals()
+        self._step = "exec bwrap"
+        os.execve(path, [os.fsencode(text) for text in argv], {})
+
+    def _prepare_mounts(self) -> None:
+        """A mount namespace of ours: mounts the host makes later do not come in writable behind bubblewrap's
+        back, /proc shows the numbers bubblewrap sees, and masks too many for its arguments are laid here."""
+        from doorward.launcher import syscalls
+
+        self._step = "mounts"
+        syscalls.unshare(syscalls.CLONE_NEWNS)
+        syscalls.mount(None, b"/", None, syscalls.MS_REC | syscalls.MS_PRIVATE)
+        masks: list[list[str]] = self._plan["masks"]
+        if masks:
+            self._lay_masks(masks)
+        if self._launch.fresh_proc:
+            self._step = "proc"
+            flags = syscalls.MS_NOSUID | syscalls.MS_NODEV | syscalls.MS_NOEXEC
+            syscalls.mount(b"proc", b"/proc", b"proc", flags)
+
+    def _lay_masks(self, masks: list[list[str]]) -> None:
+        from doorward.launcher import syscalls
+
+        for source, *targets in masks:
+            mask = os.fsencode(source)
+            syscalls.mount(mask, mask, None, syscalls.MS_BIND)
+            # read-only once, and every further bind inherits it. What else its mount forbids is locked and
+            # must be said again; access times are kept when none is named (mount(2)).
+            locked = os.statvfs(mask).f_flag & (syscalls.MS_NOSUID | syscalls.MS_NODEV | syscalls.MS_NOEXEC)
+            syscalls.mount(None, mask, None, syscalls.MS_BIND | syscalls.MS_REMOUNT | syscalls.MS_RDONLY | locked)
+            for target in targets:
+                syscalls.mount(mask, os.fsencode(target), None, syscalls.MS_BIND)
+
+    def _place(self, sources: list[int]) -> None:
+        """Puts `sources` at 0, 1, 2, … and closes everything else but the pipe for failures."""
+        null = os.open("/dev/null", os.O_RDWR | os.O_CLOEXEC)
+        # out of the way first: a source may be the number another one goes to
+        *high, self._fault = (
+            fcntl.fcntl(null if number < 0 else number, fcntl.F_DUPFD_CLOEXEC, _HIGH)
+            for number in (*sources, self._fault)
+        )
+        close_all_but((*high, self._fault))
+        for number, source in enumerate(high):
+            os.dup2(source, number)
+
+    def _restore_signals(self) -> None:
+        for number in (*SHIM_IGNORES, *PYTHON_IGNORES):
+            signal.signal(number, signal.SIG_IGN if number in self._ignored else signal.SIG_DFL)
+
+
+def close_all_but(keep: Container[int]) -> None:
+    """Closes every open descriptor that is not in `keep`."""
+    for name in os.listdir("/proc/self/fd"):
+        number = int(name)
+        if number not in keep:
+            try:
+                os.close(number)
+            except OSError:
+                pass  # the one the directory itself was read through
+
+
+def _memory(name: str, data: bytes) -> int:
+    handle = os.memfd_create(name, os.MFD_CLOEXEC)
+    view = memoryview(data)
+    while view:
+        view = view[os.write(handle, view) :]
+    os.lseek(handle, 0, os.SEEK_SET)
+    return handle

@@ -1,0 +1,176 @@
+"""Looks at the machine for one start: which paths of a policy exist now, and the mount plan that follows.
+
+Done anew at each start, since a file that matches a pattern may have come since the last one.
+"""
+
+import os
+import re
+import stat
+from typing import NamedTuple
+
+from doorward.launcher.globs import walk
+from doorward.launcher.interface import Mode, SandboxPolicy
+from doorward.launcher.mounts import Entry, Kind, MountPlan, Origin, parents, plan_mounts
+from doorward.launcher.protected import Watch, absent, protect
+from doorward.launcher.rules import PathRule, Rules, is_below
+from doorward.launcher.unix_sockets import bound_paths
+
+# What a distribution keeps below /run although programs need it to start (NixOS).
+_NEEDED_RUN = ("/run/current-system", "/run/booted-system", "/run/opengl-driver", "/run/wrappers")
+# /proc entries that only file permissions guard, which root has even without capabilities. bubblewrap itself
+# covers sys, sysrq-trigger, irq and bus.
+_ROOT_PROC = ("acpi", "asound", "driver", "dynamic_debug", "fs", "scsi")
+
+
+class Survey(NamedTuple):
+    """The plan of one start, and the names to look after while it runs."""
+
+    plan: MountPlan
+    watched: tuple[Watch, ...]
+
+
+def survey(
+    policy: SandboxPolicy, rules: Rules, *, uid: int, fresh_proc: bool = True, unix_table: bytes | None = None
+) -> Survey:
+    """Builds the mount plan. `unix_table` is the text of /proc/net/unix, read here unless given."""
+    if policy.mode in (Mode.DANGER_FULL_ACCESS, Mode.UNCONFINED):
+        return Survey(plan_mounts([Entry("/", Kind.OPEN), _processes(fresh_proc)]), ())
+    entries = _base(uid, fresh_proc)
+    roots: list[str] = []
+    if policy.mode is Mode.WORKSPACE_WRITE:
+        entries.append(Entry(rules.workspace, Kind.WRITE, Origin.EXACT))
+        roots.append(rules.workspace)
+    else:
+        entries.append(Entry(rules.workspace, Kind.READ, Origin.EXACT))
+    missing: list[str] = []
+    _add_rules(rules.rules, entries, roots, missing)
+    if os.path.isdir(rules.home):
+        entries.append(Entry(rules.home, Kind.READ, Origin.GENERAL))
+    else:
+        missing.append(rules.home)
+
+    granted = frozenset(rule.path for rule in rules.rules if rule.kind is Kind.WRITE and rule.pattern is None)
+    protection = protect(roots, granted)
+    for path in protection.writable:
+        entries.append(Entry(path, Kind.WRITE, Origin.GENERAL))
+    for path in protection.pinned:
+        entries.append(Entry(path, Kind.PIN))
+    for path in protection.read_only:
+        entries.append(Entry(path, Kind.READ, Origin.GENERAL, os.path.isdir(path)))
+    for path in rules.sockets:
+        entries.append(Entry(path, Kind.READ, Origin.EXACT, os.path.isdir(path)))
+    entries.extend(_hide_sockets(plan_mounts(entries), rules.sockets, unix_table))
+
+    plan = plan_mounts(entries)
+    watched = dict.fromkeys(protection.watched)
+    for path in missing:
+        where = absent(path)
+        if where is not None:
+            watched[where] = None
+    return Survey(plan, tuple(watch for watch in watched if plan.writable(watch.root)))
+
+
+def _processes(fresh_proc: bool) -> Entry:
+    return Entry("/proc", Kind.PROCESSES if fresh_proc else Kind.READ)
+
+
+def _base(uid: int, fresh_proc: bool) -> list[Entry]:
+    """The layout every confined run has: the whole root read-only, and places of its own."""
+    entries = [
+        Entry("/", Kind.READ),
+        Entry("/dev", Kind.DEVICES),
+        Entry("/dev/shm", Kind.PRIVATE, mode=0o1777),
+        _processes(fresh_proc),
+        Entry(os.path.realpath("/tmp"), Kind.PRIVATE, mode=0o1777),
+    ]
+    run = os.path.realpath("/run")
+    if os.path.isdir(run):
+        entries.append(Entry(run, Kind.PRIVATE, sealed=True))
+        entries.append(Entry(f"{run}/user/{uid}", Kind.PRIVATE, mode=0o700))
+        entries.extend(Entry(path, Kind.READ) for path in _NEEDED_RUN if os.path.isdir(path))
+        # the resolver's file is often a link into /run; without it no name resolves, not even localhost
+        resolver = os.path.realpath("/etc/resolv.conf")
+        if is_below(resolver, run) and os.path.isfile(resolver):
+            entries.append(Entry(resolver, Kind.READ, directory=False))
+    if os.path.isdir("/var/run") and os.path.realpath("/var/run") == "/var/run":
+        entries.append(Entry("/var/run", Kind.PRIVATE, sealed=True))
+    if uid == 0 and fresh_proc:
+        for name in _ROOT_PROC:
+            path = f"/proc/{name}"
+            if os.path.exists(path):
+                entries.append(Entry(path, Kind.READ, directory=os.path.isdir(path)))
+    return entries
+
+
+def _add_rules(rules: tuple[PathRule, ...], entries: list[Entry], roots: list[str], missing: list[str]) -> None:
+    walks: dict[str, list[PathRule]] = {}
+    for rule in rules:
+        if rule.pattern is not None:
+            walks.setdefault(rule.path, []).append(rule)
+            continue
+        mode = _mode(rule.path)
+        if stat.S_ISLNK(mode):
+            continue  # a loop of links: nothing can be reached through it
+        if mode:
+            entries.append(Entry(rule.path, rule.kind, Origin.EXACT, stat.S_ISDIR(mode)))
+            if rule.kind is Kind.WRITE and stat.S_ISDIR(mode):
+                roots.append(rule.path)
+            if rule.kind is Kind.READ:
+                _pin_above(rule.path, entries)
+        elif rule.kind is not Kind.WRITE:
+            missing.append(rule.path)
+    for base, patterns in walks.items():
+        # one walk for all patterns of a base; each match is then put to each pattern
+        wanted = re.compile("|".join(rule.pattern.pattern for rule in patterns if rule.pattern))
+        for path, is_directory in walk(base, wanted):
+            name = path[len(base.rstrip("/")) + 1 :]
+            for rule in patterns:
+                if rule.pattern is not None and rule.pattern.fullmatch(name):
+                    _add_match(rule.kind, path, is_directory, entries, roots)
+
+
+def _add_match(kind: Kind, path: str, is_directory: bool, entries: list[Entry], roots: list[str]) -> None:
+    if os.path.islink(path):
+        if kind is Kind.WRITE:
+            return  # a link someone planted must not widen what may be written
+        path = os.path.realpath(path)
+        mode = _mode(path)
+        if not mode or stat.S_ISLNK(mode):
+            return
+        is_directory = stat.S_ISDIR(mode)
+    entries.append(Entry(path, kind, Origin.GENERAL, is_directory))
+    if kind is Kind.WRITE and is_directory:
+        roots.append(path)
+
+
+def _pin_above(path: str, entries: list[Entry]) -> None:
+    # or its parent could be renamed away and another file put in its place
+    entries.extend(Entry(above, Kind.PIN) for above in parents(path))
+
+
+def _hide_sockets(plan: MountPlan, allowed: tuple[str, ...], table: bytes | None) -> list[Entry]:
+    if table is None:
+        with open("/proc/net/unix", "rb") as file:
+            table = file.read()
+    hidden: list[Entry] = []
+    directories: dict[str, str] = {}  # many sockets share few directories, and realpath is slow
+    for raw in bound_paths(table):
+        directory, name = os.path.split(os.fsdecode(raw))
+        if directory not in directories:
+            directories[directory] = os.path.realpath(directory)
+        path = os.path.join(directories[directory], name)
+        if path in allowed or not plan.visible(path):
+            continue
+        try:
+            if stat.S_ISSOCK(os.lstat(path).st_mode):
+                hidden.append(Entry(path, Kind.HIDDEN, Origin.GENERAL, directory=False))
+        except OSError:
+            continue
+    return hidden
+
+
+def _mode(path: str) -> int:
+    try:
+        return os.lstat(path).st_mode
+    except OSError:
+        return 0
