@@ -13,6 +13,8 @@ from doorward.proxy.loop import DeadlinePassed, Loop, Watch
 READ_SIZE = 32 * 1024
 """Bytes asked for in one receive: more than any ordinary head, little enough to be cheap to allocate."""
 
+_LINGER_TURN = 1024 * 1024  # bytes dropped before other connections get their turn
+
 _KEEP_ALIVE_AFTER = 120
 """Seconds of silence before the kernel asks whether the peer still lives (tcp(7), TCP_KEEPIDLE)."""
 
@@ -111,11 +113,18 @@ async def linger(channel: Channel, deadline: float, most: int) -> None:
     client ends too. Closing with unread bytes in the buffer would make the kernel send a reset, and a reset may
     overtake the answer (RFC 9112 §9.6). Never raises; the caller closes."""
     channel.end()
+    loop = channel.loop
     try:
         while most > 0:
-            data = await channel.recv(deadline=deadline)
-            if not data:
+            turn = _LINGER_TURN
+            while turn > 0:
+                data = await channel.recv(deadline=deadline)
+                if not data:
+                    return
+                turn -= len(data)
+            most -= _LINGER_TURN
+            await loop.turn()
+            if loop.now >= deadline:
                 return
-            most -= len(data)
     except (OSError, DeadlinePassed):
         return

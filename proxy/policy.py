@@ -1,0 +1,90 @@
+"""What one policy holds its connections to: rules, limits, and the way out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+
+from doorward.allowlists.decision import Decision
+from doorward.allowlists.host import Address, Host, MalformedHost, parse_rule_host
+from doorward.allowlists.ruleset import AddressVerdict, RuleSet
+from doorward.allowlists.settings import MalformedSettings, rule_set_from_settings
+from doorward.proxy.limits import DEFAULT, Limits, limits_from
+from doorward.proxy.parent import MalformedParent, Parent, parse_parent
+from doorward.proxy.resolver import IP
+
+_REMEMBERED = 1024  # decisions, and verdicts; a client that asks for more names than that gains nothing by it
+
+
+class Policy:
+    """Immutable; a reload puts another in its place. `parent_resolves`: zones whose names go to the parent by name."""
+
+    __slots__ = ("_verdicts", "decide", "limits", "parent", "parent_resolves", "rules")
+
+    decide: Callable[[Host, int], Decision]
+    """The rule set's decision by name; remembered, since a client asks for few hosts many times."""
+
+    def __init__(
+        self,
+        rules: RuleSet,
+        limits: Limits = DEFAULT,
+        parent: Parent | None = None,
+        parent_resolves: frozenset[str] = frozenset(),
+    ) -> None:
+        self.rules = rules
+        self.limits = limits
+        self.parent = parent
+        self.parent_resolves = parent_resolves
+        self.decide = lru_cache(_REMEMBERED)(rules.decide)
+        self._verdicts: dict[tuple[Host, int, tuple[IP, ...]], tuple[Decision, AddressVerdict]] = {}
+
+    def judge(self, decision: Decision, addresses: tuple[IP, ...]) -> AddressVerdict:
+        """The rule set's verdict on the addresses of an allowed host; remembered with the decision it belongs to."""
+        key = (decision.host, decision.port, addresses)
+        known = self._verdicts.get(key)
+        if known is not None and known[0] is decision:
+            return known[1]
+        verdict = self.rules.judge(decision, addresses)
+        if len(self._verdicts) >= _REMEMBERED:
+            self._verdicts.clear()
+        self._verdicts[key] = (decision, verdict)
+        return verdict
+
+    def goes_by_name(self, host: Host) -> bool:
+        """Whether only the parent can resolve the host: it is listed, or lies below a name that is."""
+        if self.parent is None or not self.parent_resolves or isinstance(host, Address):
+            return False
+        zone = host.text
+        while zone not in self.parent_resolves:
+            _, dot, zone = zone.partition(".")
+            if not dot:
+                return False
+        return True
+
+
+def policy_from_settings(settings: Mapping[str, object]) -> Policy:
+    """The settings a supervisor sends: those of a rule set, `limits`, `upstream_proxy`, `upstream_resolves`. Raises
+    MalformedRule, MalformedSettings, MalformedLimit or MalformedParent."""
+    limits = settings.get("limits") or {}
+    url = settings.get("upstream_proxy")
+    zones = settings.get("upstream_resolves") or []
+    if not isinstance(limits, dict) or not isinstance(zones, list) or not isinstance(url, str | None):
+        raise MalformedSettings("limits is an object, upstream_proxy text or null, upstream_resolves a list")
+    if zones and url is None:
+        raise MalformedParent("upstream_resolves names hosts for an upstream proxy, and upstream_proxy gives none.")
+    return Policy(
+        rule_set_from_settings(settings),
+        limits_from(limits),
+        None if url is None else parse_parent(url),
+        frozenset(_zone(zone) for zone in zones),
+    )
+
+
+def _zone(text: object) -> str:
+    try:
+        host = parse_rule_host(text) if isinstance(text, str) else None
+    except MalformedHost as error:
+        raise MalformedParent(f"upstream_resolves has an entry that is no name: {error}.") from None
+    if host is None or isinstance(host, Address):
+        raise MalformedParent("upstream_resolves holds names; an address needs no resolving.")
+    return host.text

@@ -1,0 +1,136 @@
+"""Builds the proxy's records, the only place that does: what was opened, what was refused, what a connection did.
+
+An item is `{"type", "payload"}`. A refused request is one `network` and one `refusal`; an allowed connection is one
+`event` when it is decided and one `network` at its end. On a kept-alive client connection that is one for each host,
+port and rule, with `requests` counted. Nothing here holds a header value or a byte of content.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+from typing import Any, Protocol
+
+from doorward.allowlists.decision import Decision
+from doorward.allowlists.host import host_text
+from doorward.proxy.refusal import Refusal
+from doorward.proxy.resolver import IP
+
+VERSION = 1
+"""Of the `network` payload; changes when a key changes its meaning or goes."""
+
+Item = dict[str, Any]
+
+_process = os.urandom(4).hex()
+_numbers = itertools.count(1)
+
+
+class Receipt(Protocol):
+    """Stands for a record that is on its way to where it is kept."""
+
+    async def wait(self, deadline: float = ...) -> None:
+        """Return when it is kept; raises when it cannot be."""
+
+
+class Sink(Protocol):
+    """Where records go."""
+
+    def post(self, run: str, items: list[Item]) -> None:
+        """Hand over a record that nobody waits for. Records arrive in the order they were handed over."""
+
+    def submit(self, run: str, items: list[Item]) -> Receipt:
+        """Hand over a record whose keeping an answer waits for."""
+
+
+def new_connection_id() -> str:
+    """Names one record's subject; no two are equal, in this process or another."""
+    return f"{_process}-{next(_numbers)}"
+
+
+class Account:
+    """What one allowed (host, port, rule) of one client connection did; becomes one `network` item."""
+
+    __slots__ = ("_start", "address", "closed_by", "connection", "decision", "down", "error", "host", "method",
+                 "protocol", "receipt", "requests", "up", "upstream")  # fmt: skip
+
+    def __init__(self, decision: Decision, protocol: str, method: str, now: float) -> None:
+        self.connection = new_connection_id()
+        self.decision = decision
+        self.host = host_text(decision.host)
+        self.protocol = protocol
+        self.method = method  # of the first request
+        self.address: IP | None = None  # the one that was dialled last
+        self.upstream: str | None = None  # the upstream proxy it went through
+        self.up = 0
+        self.down = 0
+        self.requests = 0
+        self.closed_by = "client"
+        self.error: str | None = None
+        self.receipt: Receipt | None = None
+        self._start = now
+
+    def opened(self) -> Item:
+        """The `event` item of the decision."""
+        return {"type": "event", "payload": {"type": "connection_opened", **self._subject()}}
+
+    def closed(self, now: float) -> Item:
+        """The `network` item of the end."""
+        payload = self._subject()
+        address = self.address
+        if address is None:
+            payload["address"] = None
+        else:  # most often the very address that was asked for
+            payload["address"] = self.host if self.decision.host == (address,) else str(address)
+        if self.upstream is not None:
+            payload["upstream_proxy"] = self.upstream
+        payload["bytes_up"] = self.up
+        payload["bytes_down"] = self.down
+        payload["duration_s"] = round(now - self._start, 6)
+        payload["requests"] = self.requests
+        payload["closed_by"] = self.closed_by
+        if self.error is not None:
+            payload["error"] = self.error
+        return {"type": "network", "payload": payload}
+
+    def refused(self, decision: Decision, refusal: Refusal, now: float) -> list[Item]:
+        """The items of a refusal: of a request that was never allowed, or of a tunnel whose names do not agree."""
+        self.decision = decision
+        self.closed_by = "proxy"
+        return [self.closed(now), {"type": "refusal", "payload": {**refusal.to_json(), "connection": self.connection}}]
+
+    def _subject(self) -> Item:
+        decision = self.decision
+        return {
+            "version": VERSION,
+            "connection": self.connection,
+            "decision": decision.effect.value,
+            "reason": decision.reason.value,
+            "source": decision.source.value,
+            "rule": None if decision.rule is None else decision.rule.text,
+            "host": self.host,
+            "port": decision.port,
+            "protocol": self.protocol,
+            "method": self.method,
+        }
+
+
+def refused(decision: Decision, refusal: Refusal, now: float) -> list[Item]:
+    """The items of a request that was never allowed."""
+    account = Account(decision, refusal.protocol, refusal.method, now)
+    account.requests = 1
+    return account.refused(decision, refusal, now)
+
+
+def malformed(protocol: str, status: int, sentence: str) -> Item:
+    """A message that could not be judged, since nobody can say what it asks for."""
+    payload = {"type": "malformed_request", "protocol": protocol, "status": status, "message": sentence}
+    return {"type": "event", "payload": payload}
+
+
+def fault(error: BaseException) -> Item:
+    """A fault of ours, which cost one connection. Without the error's text: that may hold what a client sent."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    where = "" if trace is None else f" at {os.path.basename(trace.tb_frame.f_code.co_filename)}:{trace.tb_lineno}"
+    return {"type": "event", "payload": {"type": "proxy_fault", "message": f"{type(error).__name__}{where}"}}

@@ -1,0 +1,93 @@
+"""Policies: what a supervisor sends becomes rules, limits and the way out; decisions are remembered, not changed."""
+
+from __future__ import annotations
+
+from ipaddress import ip_address
+from typing import Any
+
+import pytest
+
+from doorward.allowlists.decision import Effect
+from doorward.allowlists.host import Address, Name
+from doorward.allowlists.rule import MalformedRule
+from doorward.allowlists.settings import MalformedSettings
+from doorward.proxy.limits import DEFAULT, MalformedLimit
+from doorward.proxy.parent import MalformedParent
+from doorward.proxy.policy import _REMEMBERED, Policy, policy_from_settings
+
+
+def settings(*allow: Any, **more: Any) -> dict[str, Any]:
+    return {"allow": [{"rule": rule, "source": "flag", "where": "--allow"} for rule in allow], "deny": [], **more}
+
+
+def test_everything_given() -> None:
+    policy = policy_from_settings(
+        settings(
+            "a.test",
+            limits={"head_time": 3},
+            upstream_proxy="http://user:pw@proxy.test:3128",
+            upstream_resolves=["Corp.Example"],
+        )
+    )
+    assert policy.decide(Name("a.test"), 443).effect is Effect.ALLOW
+    assert policy.limits == DEFAULT._replace(head_time=3)
+    assert policy.parent is not None
+    assert policy.parent.port == 3128
+
+
+def test_nothing_given_is_closed_and_direct() -> None:
+    policy = policy_from_settings({})
+    assert policy.decide(Name("a.test"), 443).effect is Effect.DENY
+    assert policy.limits == DEFAULT
+    assert policy.parent is None
+
+
+@pytest.mark.parametrize(
+    ("wrong", "error"),
+    [
+        (settings("http://a.test"), MalformedRule),
+        (settings(limits={"nope": 1}), MalformedLimit),
+        (settings(limits=[1]), MalformedSettings),
+        (settings(upstream_proxy=7), MalformedSettings),
+        (settings(upstream_proxy="socks5://proxy.test"), MalformedParent),
+        (settings(upstream_resolves=["a.test"]), MalformedParent),
+        (settings(upstream_proxy="http://proxy.test", upstream_resolves=["10.0.0.1"]), MalformedParent),
+        (settings(upstream_proxy="http://proxy.test", upstream_resolves=["*.a.test"]), MalformedParent),
+        (settings(upstream_proxy="http://proxy.test", upstream_resolves=[7]), MalformedParent),
+    ],
+)
+def test_what_is_wrong_is_said(wrong: dict[str, Any], error: type[Exception]) -> None:
+    with pytest.raises(error):
+        policy_from_settings(wrong)
+
+
+def test_which_names_go_by_name() -> None:
+    policy = policy_from_settings(settings(upstream_proxy="http://proxy.test", upstream_resolves=["corp.example"]))
+    assert policy.goes_by_name(Name("corp.example"))
+    assert policy.goes_by_name(Name("a.b.corp.example"))
+    assert not policy.goes_by_name(Name("notcorp.example"))
+    assert not policy.goes_by_name(Name("example"))
+    assert not policy.goes_by_name(Address(ip_address("192.0.2.1")))
+    direct = Policy(policy.rules, parent_resolves=frozenset(["corp.example"]))
+    assert not direct.goes_by_name(Name("corp.example")), "without a parent nobody else resolves"
+
+
+def test_remembered_verdicts_are_those_of_the_rules() -> None:
+    policy = policy_from_settings(settings("a.test"))
+    public, private = (ip_address("93.184.216.34"),), (ip_address("10.0.0.1"),)
+    decision = policy.decide(Name("a.test"), 443)
+    for _ in range(2):
+        assert policy.judge(decision, public) == policy.rules.judge(decision, public)
+        assert policy.judge(decision, private) == policy.rules.judge(decision, private)
+    granted = policy.rules.granted(policy.decide(Name("b.test"), 443), "once")
+    denied = policy.decide(Name("b.test"), 443)
+    assert policy.judge(granted, public).usable == public
+    assert policy.judge(denied, public).usable == (), "a verdict belongs to its decision, not to the host"
+
+
+def test_what_is_remembered_is_bounded() -> None:
+    policy = policy_from_settings(settings("*"))
+    for index in range(3 * _REMEMBERED):
+        decision = policy.decide(Name(f"n{index}.test"), 443)
+        policy.judge(decision, (ip_address("93.184.216.34"),))
+    assert len(policy._verdicts) <= _REMEMBERED
