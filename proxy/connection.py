@@ -1,0 +1,141 @@
+"""One client connection: told apart by its first byte, then served; and what all its protocols share.
+
+What is promised here for every protocol: a record is kept before its answer is sent; a last answer arrives, whatever
+the client still sends; at the end each account becomes one record.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from doorward.allowlists.decision import Decision, Reason, Source
+from doorward.allowlists.host import Host, host_text
+from doorward.proxy import records
+from doorward.proxy.admission import NotAdmitted, Unreachable, decide
+from doorward.proxy.channel import Channel, linger
+from doorward.proxy.http_connection import serve_http
+from doorward.proxy.loop import DeadlinePassed, HungUp
+from doorward.proxy.records import Account
+from doorward.proxy.refusal import Refusal, refusal_from
+from doorward.proxy.socks5_connection import serve_socks5
+
+if TYPE_CHECKING:
+    from doorward.proxy.server import Server
+
+LINGER_TIME = 5.0
+"""Seconds a client gets to take the last answer and close."""
+
+LINGER_BYTES = 256 * 1024 * 1024
+"""Bytes a client may still send meanwhile; they are read and dropped."""
+
+_ACCOUNTS = 64
+"""Most accounts held open at once; a client that asks for more hosts on one connection gets several records."""
+
+_SOCKS5 = 5
+
+
+class Connection:
+    """A client connection of `server`. `idle`: between two requests, so that a drain may end it."""
+
+    __slots__ = ("_accounts", "channel", "deadline", "idle", "loop", "server")
+
+    def __init__(self, server: Server, channel: Channel) -> None:
+        self.server = server
+        self.loop = server.loop
+        self.channel = channel
+        self.idle = True
+        self.deadline = self.loop.now + server.policy.limits.head_time
+        self._accounts: dict[tuple[object, ...], Account] = {}
+
+    async def serve(self) -> None:
+        """Serve it to its end; the channel is its owner's to close. Raises nothing but what is a fault of ours."""
+        try:
+            first = await self.channel.recv(deadline=self.deadline)
+            if not first:
+                return
+            if first[0] == _SOCKS5:
+                await serve_socks5(self, first)
+            else:
+                await serve_http(self, first)
+        except (OSError, DeadlinePassed):
+            pass  # the client broke off, or takes nothing more
+        finally:
+            self._settle_accounts()
+
+    async def decide(self, protocol: str, method: str, host: Host, port: int) -> Decision:
+        """The decision by name: an allow. Raises NotAdmitted; OSError when the client left while somebody was asked."""
+        server = self.server
+        try:
+            return await decide(server.policy, host, port, protocol, server.asking, self.channel)
+        except HungUp:
+            asked = server.policy.decide(host, port)
+            message = f"{asked.message}, and the client left before an answer"
+            decision = asked.refused(Reason.NOT_ANSWERED, Source.DECIDER, message)
+            refusal = refusal_from(decision, protocol=protocol, method=method, host_text=host_text(host), port=port)
+            server.sink.post(server.run, records.refused(decision, refusal, self.loop.now))
+            raise ConnectionAbortedError from None
+
+    def account(self, decision: Decision, protocol: str, method: str) -> Account:
+        """The account of this decision; a new one's record is on its way: wait for `receipt` before any answer."""
+        key = (decision.host, decision.port, decision.rule, protocol)
+        account = self._accounts.get(key)
+        if account is None:
+            if len(self._accounts) >= _ACCOUNTS:
+                self._settle_accounts()
+            account = self._accounts[key] = Account(decision, protocol, method, self.loop.now)
+            account.receipt = self.server.sink.submit(self.server.run, [account.opened()])
+        account.requests += 1
+        return account
+
+    async def refused(self, no: NotAdmitted | Decision, protocol: str, method: str, host: Host, port: int) -> Refusal:
+        """Keep the record of a refusal; then it may be told."""
+        decision = no.decision if isinstance(no, NotAdmitted) else no
+        refusal = refusal_from(decision, protocol=protocol, method=method, host_text=host_text(host), port=port)
+        items = records.refused(decision, refusal, self.loop.now)
+        await self.server.sink.submit(self.server.run, items).wait()
+        return refusal
+
+    async def failed(self, failure: Unreachable, decision: Decision, protocol: str, method: str) -> None:
+        """Keep the record of an allowed request that got nowhere; then it may be told."""
+        key = (decision.host, decision.port, decision.rule, protocol)
+        account = self._accounts.pop(key, None)
+        if account is None:
+            account = Account(decision, protocol, method, self.loop.now)
+            account.requests = 1
+        account.closed_by = "proxy" if failure.error_class.startswith("dns") else "server"
+        account.error = f"{failure.error_class}: {failure.sentence}"
+        await self.server.sink.submit(self.server.run, [account.closed(self.loop.now)]).wait()
+
+    async def disagreed(self, account: Account, decision: Decision, protocol: str) -> None:
+        """Keep the record of a tunnel that was opened and then refused."""
+        refusal = refusal_from(
+            decision,
+            protocol=protocol,
+            method=account.method,
+            host_text=host_text(decision.host),
+            port=decision.port,
+        )
+        for key, value in self._accounts.items():
+            if value is account:
+                del self._accounts[key]
+                break
+        await self.server.sink.submit(self.server.run, account.refused(decision, refusal, self.loop.now)).wait()
+
+    async def say_last(self, answer: bytes, closed_by: str = "proxy") -> None:
+        """Send the connection's last bytes and see that they arrive."""
+        deadline = self.loop.now + LINGER_TIME
+        if answer:
+            await self.channel.send(answer, deadline)
+        self._settle_accounts(closed_by)  # nothing more is forwarded, however long the client takes to leave
+        await linger(self.channel, deadline, LINGER_BYTES)
+
+    def _settle_accounts(self, closed_by: str | None = None) -> None:
+        """Hand over the records of all accounts; `closed_by` where the accounts do not know it themselves."""
+        if self._accounts:
+            items = []
+            for account in self._accounts.values():
+                if closed_by is not None:
+                    account.closed_by = closed_by
+                items.append(account.closed(self.loop.now))
+            self._accounts.clear()
+            self.server.sink.post(self.server.run, items)

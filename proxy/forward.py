@@ -1,0 +1,403 @@
+"""One plain HTTP request and its response, between the client and a server.
+
+- An idle connection to the host is used where the rules would lead there now; else one is made.
+- A request that may be repeated (RFC 9110 §9.2.2), is whole and fails on an idle connection before a byte of its answer
+  came is sent once more on a new one.
+- The body goes up while the response may already come down: a server may answer early.
+- Long bodies of known length, and such as end with the connection, are spliced past the parsers.
+- What is held at any time is one read each way.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING
+
+from doorward.allowlists.decision import Decision
+from doorward.proxy.admission import Unreachable, connect, locate
+from doorward.proxy.channel import Channel
+from doorward.proxy.clock import NEVER
+from doorward.proxy.http1 import BadMessage
+from doorward.proxy.http1_message import (
+    Body,
+    End,
+    Headers,
+    Raw,
+    RequestEvent,
+    RequestHead,
+    ResponseEvent,
+    ResponseHead,
+    Trailers,
+)
+from doorward.proxy.http1_response import ResponseReader
+from doorward.proxy.http1_write import (
+    CONTINUE,
+    chunk,
+    last_chunk,
+    request_head_for_origin,
+    request_head_for_parent,
+    response_head_for_client,
+)
+from doorward.proxy.loop import DeadlinePassed, Group
+from doorward.proxy.pool import Upstream
+from doorward.proxy.records import Account
+from doorward.proxy.request_stream import RequestStream
+from doorward.proxy.splice import TURN, Flow
+from doorward.proxy.target import Target
+from doorward.proxy.tunnel import Tunnel
+
+if TYPE_CHECKING:
+    from doorward.proxy.connection import Connection
+
+CONTINUE_AFTER = 1.0
+"""Seconds the server gets to answer `Expect: 100-continue` itself (RFC 9110 §10.1.1: not indefinitely)."""
+
+SPLICE_FROM = 64 * 1024
+"""A body with more bytes than this to come is spliced."""
+
+_IDEMPOTENT = frozenset(("GET", "HEAD", "OPTIONS", "PUT", "DELETE", "TRACE", "PROPFIND", "REPORT", "SEARCH"))
+
+
+class _ServerBroke(Exception):
+    """The server's connection failed; the text says how."""
+
+
+class _Stale(Exception):
+    """The idle connection was no longer one; nothing of an answer came."""
+
+
+class Exchange:
+    """`run` it once. `answering`: bytes of an answer may have gone to the client."""
+
+    def __init__(
+        self, connection: Connection, stream: RequestStream, head: RequestHead, target: Target, decision: Decision
+    ) -> None:
+        self.connection = connection
+        self.server = connection.server
+        self.loop = connection.loop
+        self.client = connection.channel
+        self.stream = stream
+        self.head = head
+        self.target = target
+        self.decision = decision
+        self.limits = connection.server.policy.limits
+        self.answering = False
+        self._account: Account | None = None
+        self._uploaded = False  # the whole request went up, or is about to in one piece
+        self._body_up = 0  # bytes of its body so far
+        self._continued = False  # the client was told to send its body
+        self._waits_since = self.loop.now  # when the server's time to answer began
+
+    async def run(self) -> bool:
+        """Whether the client's connection goes on. Raises NotAdmitted and Unreachable; BadMessage for the request's
+        body; OSError and DeadlinePassed when the client broke off."""
+        head = self.head
+        body = self._encode(self.stream.events)
+        repeatable = self._uploaded and head.method in _IDEMPOTENT and head.upgrade is None
+        upstream = self.server.pool.take(self.server.policy, self.decision, repeatable=repeatable)
+        if upstream is not None:
+            try:
+                return await self._attempt(upstream, body, retry=repeatable)
+            except _Stale:
+                pass
+        return await self._attempt(await self._connect(), body, retry=False)
+
+    async def _connect(self) -> Upstream:
+        server = self.server
+        policy = server.policy
+        located = await locate(server.way, policy, self.decision)
+        self._open_account()
+        connected = await connect(server.way, policy, located, absolute=True)
+        if connected.early:
+            connected.channel.close()
+            raise Unreachable(502, "upstream-failed", "The upstream server spoke before it was asked.")
+        return Upstream((self.decision.host, self.decision.port), connected, policy.rules)
+
+    def _open_account(self) -> Account:
+        if self._account is None:
+            self._account = self.connection.account(self.decision, "http", self.head.method)
+        return self._account
+
+    async def _attempt(self, upstream: Upstream, body: bytes, *, retry: bool) -> bool:
+        """Send the request and relay the answer. Raises _Stale only with `retry`."""
+        connected = upstream.connected
+        channel = connected.channel
+        account = self._open_account()
+        account.address = connected.address
+        account.upstream = None if connected.parent is None else connected.parent.text
+        if connected.absolute and connected.parent is not None:
+            head = request_head_for_parent(self.head, self.target, self.server.via, connected.parent.authorization)
+        else:
+            head = request_head_for_origin(self.head, self.target, self.server.via)
+        try:
+            try:
+                await self._send_up(channel, head + body)
+                if self._uploaded:
+                    self._waits_since = self.loop.now
+                    first = await self._recv_down(channel, answered=False)
+                    if retry and not first:
+                        raise _Stale
+                    return await self._respond(upstream, first)
+            except _ServerBroke:
+                if retry and not self.answering:
+                    raise _Stale from None
+                raise
+            async with Group(self.loop) as group:
+                upload = group.start(self._upload(channel))
+                keep = await self._respond(upstream, None)
+                upload.cancel()
+            return keep
+        except _ServerBroke as error:
+            channel.close()
+            raise Unreachable(502, "upstream-failed", str(error)) from None
+        except BaseException:
+            channel.close()
+            raise
+
+    # --- the request ---------------------------------------------------------------------------------------------
+
+    def _encode(self, events: deque[RequestEvent]) -> bytes:
+        """The body events that are there, taken off, as they go to the server."""
+        parts = []
+        chunked = self.head.framing == "chunked"
+        trailers: Headers = ()
+        while events:
+            event = events.popleft()
+            if isinstance(event, Body):
+                self._body_up += len(event.data)
+                parts.append(chunk(event.data) if chunked else event.data)
+            elif isinstance(event, Trailers):
+                trailers = event.headers
+            elif isinstance(event, End):
+                if chunked:
+                    parts.append(last_chunk(trailers))
+                self._uploaded = True
+                break
+        return b"".join(parts)
+
+    async def _upload(self, channel: Channel) -> None:
+        """Send up what is still to come of the body. A server that broke off may have answered: `_respond` sees."""
+        head, stream, loop, idle = self.head, self.stream, self.loop, self.limits.idle_time
+        try:
+            if head.expect_continue and not self._body_up and not stream.events:
+                await self._continue()
+            since_turn = 0
+            while not self._uploaded:
+                left = (head.length or 0) - self._body_up
+                if left > SPLICE_FROM and not stream.events:
+                    if not await self._splice_up(channel, left):
+                        return
+                    continue
+                data = self._encode(await stream.more(loop.now + idle))
+                await self._send_up(channel, data)
+                since_turn += len(data)
+                if since_turn > TURN:
+                    since_turn = 0
+                    await loop.turn()
+        except DeadlinePassed:
+            raise BadMessage(408, "The body of the request stalled.") from None
+        except _ServerBroke:
+            return
+        self._waits_since = loop.now
+
+    async def _continue(self) -> None:
+        """The client waits for 100: give the server a moment to say it, then say it ourselves."""
+        try:
+            await self.stream.more(self.loop.now + CONTINUE_AFTER)
+        except DeadlinePassed:
+            if not self._continued and not self.answering:
+                self._continued = True
+                await self._say(CONTINUE, last=False)
+
+    async def _splice_up(self, channel: Channel, left: int) -> bool:
+        """Move the rest of the body past the parser; False when the server broke off."""
+        flow = Flow(self.client, channel, self.server.pipes, left)
+        try:
+            await flow.run(self.loop, self.limits.idle_time)
+        finally:
+            self._body_up += flow.moved
+            self._open_account().up += flow.moved
+        if flow.broken is channel:
+            return False
+        if flow.broken is not None:
+            raise ConnectionResetError
+        if flow.short:
+            raise BadMessage(400, "The connection ended inside a request.")
+        self._uploaded = True
+        self.stream.renew()
+        return True
+
+    async def _send_up(self, channel: Channel, data: bytes) -> None:
+        try:
+            await channel.send(data, self.loop.now + self.limits.idle_time)
+        except OSError as error:
+            raise _ServerBroke(_broken(error)) from None
+        except DeadlinePassed:
+            raise Unreachable(504, "upstream-timeout", "The upstream server stopped taking the request.") from None
+        self._open_account().up += len(data)
+
+    # --- the response --------------------------------------------------------------------------------------------
+
+    async def _respond(self, upstream: Upstream, first: bytes | None) -> bool:
+        """Relay the answer, `first` being its first bytes; whether the client's connection goes on."""
+        channel = upstream.connected.channel
+        account = self._open_account()
+        reader = ResponseReader(self.head.method, upgrading=self.head.upgrade is not None, limits=self.limits)
+        relay: _Relay | None = None
+        data = first
+        while True:
+            if data is None:
+                data = await self._recv_down(channel, answered=relay is not None)
+            account.down += len(data)
+            try:
+                events = reader.feed(data) if data else reader.eof()
+            except BadMessage as error:
+                raise Unreachable(502, "upstream-failed", error.sentence) from None
+            data = None
+            out = []
+            for event in events:
+                if isinstance(event, ResponseHead):
+                    if event.status < 200 and not event.upgraded:
+                        out.append(self._interim(event))
+                    else:
+                        relay = _Relay(event, self.head, keep=self._uploaded and not self.server.draining)
+                        out.append(relay.head(self.server.via))
+                elif relay is not None:
+                    out.append(relay.encode(event))
+            answer = b"".join(out)
+            if answer:
+                await self._say(answer)
+            if relay is None:
+                continue
+            if relay.answer.upgraded:
+                await self._tunnel(channel)
+                return False
+            reusable = reader.reusable
+            if not relay.ended and relay.left > SPLICE_FROM:
+                await self._splice_down(channel, relay)
+                reusable = relay.answer.keep_alive and relay.answer.framing == "length"
+            if relay.ended:
+                return await self._done(upstream, reusable, keep=relay.keep)
+
+    async def _done(self, upstream: Upstream, reusable: bool, *, keep: bool) -> bool:
+        if reusable and self._uploaded:
+            self.server.pool.give(upstream)
+        else:
+            upstream.connected.channel.close()
+        if self.head.upgrade is not None:
+            self.stream.events.extend(self.stream.reader.upgrade_answered(False))
+        if not keep:
+            await self.connection.say_last(b"", "server" if self.head.keep_alive and self._uploaded else "client")
+        return keep
+
+    def _interim(self, head: ResponseHead) -> bytes:
+        self._waits_since = self.loop.now
+        if self.head.version < (1, 1):
+            return b""
+        if head.status == 100:
+            if self._continued or not self.head.expect_continue:
+                return b""
+            self._continued = True
+        return response_head_for_client(head, True)
+
+    async def _splice_down(self, channel: Channel, relay: _Relay) -> None:
+        """Move the rest of the body past the parser."""
+        framed = relay.answer.framing == "length"
+        flow = Flow(channel, self.client, self.server.pipes, int(relay.left) if framed else None)
+        try:
+            await flow.run(self.loop, self.limits.idle_time)
+        except DeadlinePassed:
+            raise Unreachable(504, "upstream-timeout", "The answer stalled.") from None
+        finally:
+            self._open_account().down += flow.moved
+        if flow.broken is self.client:
+            raise ConnectionResetError
+        if flow.broken is not None or flow.short:
+            raise Unreachable(502, "upstream-failed", "The upstream server broke off inside its response.")
+        relay.ended = True
+
+    async def _tunnel(self, channel: Channel) -> None:
+        """The server switched protocols: from here on bytes are only relayed."""
+        account = self._open_account()
+        first = b"".join(event.data for event in self.stream.reader.upgrade_answered(True) if isinstance(event, Raw))
+        tunnel = Tunnel(self.loop, self.client, channel, self.server.pipes)
+        try:
+            await tunnel.run(self.limits.tunnel_idle_time, first)
+        finally:
+            channel.close()
+            account.up += tunnel.up.moved
+            account.down += tunnel.down.moved
+            account.closed_by = tunnel.closed_by
+            account.error = tunnel.error
+
+    async def _recv_down(self, channel: Channel, *, answered: bool) -> bytes:
+        loop, limits = self.loop, self.limits
+        while True:
+            if answered:
+                deadline = loop.now + limits.idle_time
+            elif self._uploaded:
+                deadline = self._waits_since + limits.reply_time
+            else:
+                deadline = loop.now + limits.reply_time  # the server's time has not begun yet
+            try:
+                return await channel.recv(deadline=deadline)
+            except OSError as error:
+                raise _ServerBroke(_broken(error)) from None
+            except DeadlinePassed:
+                if answered:
+                    raise Unreachable(504, "upstream-timeout", "The answer stalled.") from None
+                if self._uploaded and loop.now >= self._waits_since + limits.reply_time:
+                    sentence = f"The upstream server did not answer in {limits.reply_time:g} s."
+                    raise Unreachable(504, "upstream-timeout", sentence) from None
+
+    async def _say(self, data: bytes, *, last: bool = True) -> None:
+        """Send to the client, once the record of the decision is kept."""
+        if not self.answering:
+            receipt = self._open_account().receipt
+            assert receipt is not None
+            await receipt.wait()
+            self.answering = last
+        await self.client.send(data, self.loop.now + self.limits.idle_time)
+
+
+class _Relay:
+    """How the final answer goes to the client."""
+
+    __slots__ = ("_chunked", "_trailers", "_version", "answer", "ended", "keep", "left")
+
+    def __init__(self, answer: ResponseHead, request: RequestHead, *, keep: bool) -> None:
+        self.answer = answer
+        self.ended = False
+        self.left: float = answer.length or 0  # bytes of body to come that need no framing
+        if answer.framing == "until-close":
+            self.left = NEVER
+        self._version = request.version
+        self._chunked = answer.framing == "chunked" and request.version >= (1, 1)
+        self._trailers: Headers = ()
+        framed = answer.framing in ("none", "length") or self._chunked
+        self.keep = keep and request.keep_alive and framed
+
+    def head(self, via: bytes) -> bytes:
+        """The head, as it goes to the client."""
+        return response_head_for_client(self.answer, self.keep, self._version, via)
+
+    def encode(self, event: ResponseEvent) -> bytes:
+        """An event behind the head, as it goes to the client."""
+        if isinstance(event, Body):
+            if self._chunked:
+                return chunk(event.data)
+            self.left -= len(event.data)
+            return event.data
+        if isinstance(event, Raw):
+            return event.data
+        if isinstance(event, Trailers):
+            self._trailers = event.headers
+        elif isinstance(event, End):
+            self.ended = True
+            if self._chunked:
+                return last_chunk(self._trailers)
+        return b""
+
+
+def _broken(error: OSError) -> str:
+    return f"The upstream server broke the connection: {(error.strerror or 'closed').lower()}."

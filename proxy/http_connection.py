@@ -1,0 +1,126 @@
+"""Serves HTTP on a client connection: one request after the other, each judged anew, answered in order.
+
+After a refusal, a malformed request or an answer of the proxy's own the connection closes, and what the client sent
+beyond is never parsed.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from doorward.allowlists.decision import Reason, Source
+from doorward.allowlists.host import authority_text
+from doorward.proxy import records
+from doorward.proxy.admission import NotAdmitted, Unreachable
+from doorward.proxy.forward import Exchange
+from doorward.proxy.http1 import BadMessage, Raw, RequestHead
+from doorward.proxy.http1_write import connect_established, passed_through, simple_response
+from doorward.proxy.refusal import Refusal, http_refusal
+from doorward.proxy.request_stream import RequestStream
+from doorward.proxy.target import RefusedTarget, Target, parse_target
+from doorward.proxy.tunnelling import serve_tunnel
+
+if TYPE_CHECKING:
+    from doorward.proxy.connection import Connection
+
+_CLASSES = {408: "request-timeout", 504: "upstream-timeout", 502: "upstream-failed"}
+
+
+async def serve_http(connection: Connection, first: bytes) -> None:
+    """Serve the connection, whose first bytes are `first`, to its end."""
+    stream = RequestStream(connection.channel, connection.server.policy.limits, first, connection.deadline)
+    method = ""
+    try:
+        head = await stream.next_head(first=True)
+        while head is not None:
+            connection.idle = False
+            method = head.method
+            if not await _serve_request(connection, stream, head):
+                return
+            if connection.server.draining:
+                await connection.say_last(b"")
+                return
+            connection.idle = True
+            method = ""
+            head = await stream.next_head(first=False)
+    except BadMessage as error:
+        connection.server.sink.post(connection.server.run, [records.malformed("http", error.status, error.sentence)])
+        error_class = _CLASSES.get(error.status, "bad-request")
+        await connection.say_last(simple_response(error.status, error_class, error.sentence, method=method))
+
+
+async def _serve_request(connection: Connection, stream: RequestStream, head: RequestHead) -> bool:
+    """Answer one request; whether the connection goes on. Raises BadMessage where the request is to be answered so."""
+    protocol = "https_connect" if head.method == "CONNECT" else "http"
+    try:
+        target = parse_target(head)
+    except RefusedTarget as error:
+        refusal = await connection.refused(error.decision, protocol, head.method, error.target.host, error.target.port)
+        await connection.say_last(http_refusal(refusal))
+        return False
+    if target.scheme == "connect":
+        first = b"".join(event.data for event in stream.events if isinstance(event, Raw))
+        stream.events.clear()
+        await serve_tunnel(connection, protocol, target.host, target.port, ConnectAnswers(target), first)
+        return False
+    return await _serve_plain(connection, stream, head, target)
+
+
+async def _serve_plain(connection: Connection, stream: RequestStream, head: RequestHead, target: Target) -> bool:
+    try:
+        decision = await connection.decide("http", head.method, target.host, target.port)
+        if passed_through(head, connection.server.via):
+            message = f"the request for {authority_text(target.host, target.port)} already went through this proxy"
+            raise NotAdmitted(decision.refused(Reason.PROXY_LOOP, Source.PROXY_STATE, message))
+        exchange = Exchange(connection, stream, head, target, decision)
+        try:
+            return await exchange.run()
+        except Unreachable as failure:
+            await connection.failed(failure, decision, "http", head.method)
+            if exchange.answering:
+                connection.channel.abort()  # half an answer must not look whole
+            else:
+                await connection.say_last(failed_answer(failure, target, head.method))
+            return False
+        except BadMessage:
+            if exchange.answering:
+                connection.channel.abort()
+                return False
+            raise
+    except NotAdmitted as no:
+        refusal = await connection.refused(no, "http", head.method, target.host, target.port)
+        await connection.say_last(http_refusal(refusal))
+        return False
+
+
+def failed_answer(failure: Unreachable, target: Target, method: str) -> bytes:
+    """The 502 or 504."""
+    from doorward.allowlists.host import host_text
+
+    return simple_response(
+        failure.status,
+        failure.error_class,
+        failure.sentence,
+        host=host_text(target.host),
+        port=target.port,
+        method=method,
+    )
+
+
+class ConnectAnswers:
+    """What a CONNECT is answered."""
+
+    def __init__(self, target: Target) -> None:
+        self._target = target
+
+    def established(self) -> bytes:
+        """The tunnel stands."""
+        return connect_established()
+
+    def refused(self, refusal: Refusal) -> bytes:
+        """The door said no."""
+        return http_refusal(refusal)
+
+    def failed(self, failure: Unreachable) -> bytes:
+        """The way there failed."""
+        return failed_answer(failure, self._target, "CONNECT")

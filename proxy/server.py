@@ -1,0 +1,207 @@
+"""One run's door: its listeners, the connections that came in on them, and the policy they are held to.
+
+The listener a connection came in on is its identity: it belongs to the run of that listener, whatever its client says.
+A process holds any number of these; `doorward proxy` holds one. `serve` runs it; `reload` changes the policy for every
+request from then on and leaves open tunnels alone; `drain` ends it without cutting what is under way.
+"""
+
+from __future__ import annotations
+
+import errno
+import socket
+from collections.abc import Callable
+
+from doorward.proxy.admission import Way
+from doorward.proxy.asking import Asking, Decider
+from doorward.proxy.channel import Channel, tune
+from doorward.proxy.connection import Connection
+from doorward.proxy.loop import Cancelled, Group, Loop, Promise, Task, Watch
+from doorward.proxy.policy import Policy
+from doorward.proxy.pool import UpstreamPool
+from doorward.proxy.records import Sink
+from doorward.proxy.splice import PipePool
+
+BACKLOG = 1024
+_ACCEPTS_A_TURN = 32
+_PAUSE = 0.1  # seconds, when the process is out of descriptors or memory
+_OUT_OF = frozenset((errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM))
+
+
+class Server:
+    """The door of one run."""
+
+    def __init__(
+        self,
+        way: Way,
+        pipes: PipePool,
+        run: str,
+        policy: Policy,
+        sink: Sink,
+        *,
+        via: bytes,
+        decider: Decider | None = None,
+        answer_time: float = 300.0,
+        on_error: Callable[[BaseException], None] | None = None,
+    ) -> None:
+        """`via` is the pseudonym by which loops are known. `decider` answers where the rules say "ask", within
+        `answer_time` seconds. `on_error` hears of faults of ours; the connection they hit is closed."""
+        self.way = way
+        self.loop: Loop = way.loop
+        self.pipes = pipes
+        self.run = run
+        self.policy = policy
+        self.sink = sink
+        self.via = via
+        self.pool = UpstreamPool(self.loop, policy.limits.pooled, policy.limits.pooled_time)
+        self.asking: Asking | None = None
+        self.draining = False
+        self._decider = decider
+        self._answer_time = answer_time
+        self._on_error = on_error
+        self._group = Group(self.loop)
+        self._listeners: dict[socket.socket, Task[None] | None] = {}
+        self._connections: dict[Connection, Task[None]] = {}
+        self._room: Promise[None] | None = None  # set while the limit of connections is reached
+        self._empty: Promise[None] | None = None  # set while a drain waits for the last connection
+        self._end: Promise[None] = Promise(self.loop)
+
+    @property
+    def connections(self) -> int:
+        """Client connections at this moment."""
+        return len(self._connections)
+
+    def add_listener(self, listener: socket.socket) -> None:
+        """Take over a listening stream socket. Before or while `serve` runs."""
+        listener.setblocking(False)
+        tune(listener)
+        self.way.own.add(listener)
+        self._listeners[listener] = None
+        if self._group.running:
+            self._listeners[listener] = self._group.start(self._accept(listener))
+
+    async def serve(self) -> None:
+        """Serve until `close` or a `drain` ended it; then every connection is closed and recorded."""
+        try:
+            async with self._group as group:
+                if self._decider is not None:
+                    self.asking = Asking(self.loop, group, self._decider, self._answer_time)
+                for listener in self._listeners:
+                    self._listeners[listener] = group.start(self._accept(listener))
+                group.start(self._sweep())
+                await self._end.wait()
+                group.cancel()
+        finally:
+            for listener in tuple(self._listeners):
+                self._drop(listener)
+            self.pool.close()
+
+    def reload(self, policy: Policy) -> None:
+        """Hold every request from now on to `policy`. Open tunnels stay."""
+        self.policy = policy
+
+    def close(self) -> None:
+        """End at once: `serve` returns when everything is closed."""
+        self._end.set(None)
+
+    async def drain(self, seconds: float) -> None:
+        """Accept nothing more, end idle connections, let the others finish for up to `seconds`, then close."""
+        self.draining = True
+        for task in self._listeners.values():
+            if task is not None:
+                task.cancel()
+        for connection, task in self._connections.items():
+            if connection.idle:
+                task.cancel()
+        if self._connections:
+            self._empty = Promise(self.loop)
+            try:
+                await self._empty.wait(self.loop.now + seconds)
+            except Exception:  # the time is over
+                pass
+        self.close()
+
+    async def _accept(self, listener: socket.socket) -> None:
+        watch = Watch(self.loop, listener.fileno())
+        accepted = 0
+        try:
+            while True:
+                if len(self._connections) >= self.policy.limits.connections:
+                    if self._room is None or self._room.settled:
+                        self._room = Promise(self.loop)
+                    await self._room.wait()
+                    continue
+                try:
+                    sock, _ = listener.accept()
+                except BlockingIOError:
+                    watch.can_read = False
+                    accepted = 0
+                    await watch.readable()
+                    continue
+                except OSError as error:
+                    if error.errno in _OUT_OF:
+                        await self.loop.sleep(_PAUSE)
+                    else:
+                        await self.loop.turn()  # that client was gone before it was accepted (accept(2))
+                    continue
+                self._begin(sock)
+                accepted += 1
+                if accepted % _ACCEPTS_A_TURN == 0:
+                    await self.loop.turn()
+        finally:
+            watch.forget(shared=True)
+            self._drop(listener)
+
+    def _begin(self, sock: socket.socket) -> None:
+        sock.setblocking(False)
+        channel = Channel(self.loop, sock)
+        connection = Connection(self, channel)
+        self._connections[connection] = self._group.start(self._serve(connection))
+
+    async def _serve(self, connection: Connection) -> None:
+        try:
+            await connection.serve()
+        except Cancelled:
+            raise
+        except Exception as error:  # a fault of ours must not take the other connections with it
+            if self._on_error is not None:
+                self._on_error(error)
+            connection.channel.abort()
+        finally:
+            connection.channel.close()
+            del self._connections[connection]
+            if self._room is not None:
+                self._room.set(None)
+            if self._empty is not None and not self._connections:
+                self._empty.set(None)
+
+    async def _sweep(self) -> None:
+        while True:
+            await self.loop.sleep(self.policy.limits.pooled_time / 2)
+            self.pool.sweep()
+
+    def _drop(self, listener: socket.socket) -> None:
+        if listener in self._listeners:
+            del self._listeners[listener]
+            self.way.own.discard(listener)
+            listener.close()
+
+
+def open_listener(host: str, port: int, *, reuse_port: bool = False) -> socket.socket:
+    """A listening TCP socket on an address literal; port 0 takes a free one. `reuse_port` lets several processes listen
+    on one port and share its connections (SO_REUSEPORT, socket(7)). Raises OSError."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    sock = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    try:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if reuse_port:
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        if family == socket.AF_INET6:
+            sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+        sock.bind((host, port))
+        sock.listen(BACKLOG)
+    except BaseException:
+        sock.close()
+        raise
+    return sock
+
+

@@ -1,0 +1,145 @@
+"""The control channel: lines both ways, receipts by number, nothing lost when the other side is slow or gone."""
+
+from __future__ import annotations
+
+import json
+import socket
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from doorward.proxy.channel import Channel
+from doorward.proxy.control import Control, SupervisorGone
+from doorward.proxy.loop import DeadlinePassed, Group, Loop
+
+
+class Ends:
+    """A control channel and its other end."""
+
+    def __init__(self, loop: Loop) -> None:
+        ours, theirs = socket.socketpair()
+        theirs.setblocking(False)
+        self.control = Control(loop, ours)
+        self.other = Channel(loop, theirs)
+
+    async def lines(self, count: int) -> list[dict[str, Any]]:
+        data = b""
+        while data.count(b"\n") < count:
+            data += await self.other.recv()
+        return [json.loads(line) for line in data.splitlines()]
+
+
+@pytest.fixture
+def ends(loop: Loop) -> Iterator[Ends]:
+    made = Ends(loop)
+    yield made
+    made.control.close()
+    made.other.close()
+
+
+def test_records_are_numbered_lines_in_order(loop: Loop, ends: Ends) -> None:
+    ends.control.post("r1", [{"type": "event", "payload": {"text": "é\udc80"}}])
+    ends.control.submit("r2", [])
+    ends.control.tell({"type": "ready"})
+    first, second, third = loop.run(ends.lines(3))
+    assert first == {
+        "type": "record",
+        "id": 1,
+        "run": "r1",
+        "items": [{"type": "event", "payload": {"text": "é\udc80"}}],
+        "wait": False,
+    }
+    assert (second["id"], second["wait"]) == (2, True)
+    assert third == {"type": "ready"}
+
+
+def test_a_receipt_settles_its_record_alone(loop: Loop, ends: Ends) -> None:
+    one, two = ends.control.submit("r", []), ends.control.submit("r", [])
+    ends.control.settle(2)
+    ends.control.settle(99)
+    assert two.settled
+    assert not one.settled
+
+    async def main() -> None:
+        await two.wait()
+        with pytest.raises(DeadlinePassed):
+            await one.wait(loop.now + 1)
+
+    loop.run(main())
+
+
+def test_messages_come_whole_however_they_are_cut(loop: Loop, ends: Ends) -> None:
+    heard: list[dict[str, Any]] = []
+
+    async def main() -> None:
+        async with Group(loop) as group:
+            group.start(ends.control.messages(heard.append))
+            for byte in b'{"type":"receipt","id":1}\n{"type":"shut':
+                await ends.other.send(bytes([byte]))
+                await loop.turn()
+            await ends.other.send(b'down"}\n{"type":"a"}\n{"type":"b"}\n')
+            ends.other.end()
+
+    loop.run(main())
+    assert [message["type"] for message in heard] == ["receipt", "shutdown", "a", "b"]
+
+
+def test_a_line_that_is_no_message_is_an_error(loop: Loop, ends: Ends) -> None:
+    async def main() -> None:
+        await ends.other.send(b"nonsense\n")
+        await ends.control.messages(lambda message: None)
+
+    with pytest.raises(ValueError):
+        loop.run(main())
+
+
+def test_a_slow_reader_gets_every_record(loop: Loop, ends: Ends) -> None:
+    count = 3000
+    for index in range(count):
+        ends.control.post("r", [{"number": index, "padding": "x" * 500}])
+
+    async def main() -> list[dict[str, Any]]:
+        async with Group(loop) as group:
+            writer = group.start(ends.control.write())
+            lines = await ends.lines(count)
+            writer.cancel()
+        return lines
+
+    assert [line["items"][0]["number"] for line in loop.run(main())] == list(range(count))
+
+
+def test_flush_writes_the_rest(loop: Loop, ends: Ends) -> None:
+    for index in range(1000):
+        ends.control.post("r", [{"number": index, "padding": "x" * 500}])
+
+    async def main() -> int:
+        async with Group(loop) as group:
+            group.start(ends.control.flush())
+            return len(await ends.lines(1000))
+
+    assert loop.run(main()) == 1000
+
+
+def test_when_it_is_closed_receipts_fail_and_later_ones_at_once(loop: Loop, ends: Ends) -> None:
+    waiting = ends.control.submit("r", [])
+    ends.control.close()
+    later = ends.control.submit("r", [])
+
+    async def main() -> None:
+        for receipt in (waiting, later):
+            with pytest.raises(SupervisorGone):
+                await receipt.wait()
+
+    loop.run(main())
+    ends.control.post("r", [])
+
+
+def test_the_other_end_gone_is_an_end_not_an_error(loop: Loop, ends: Ends) -> None:
+    ends.other.close()
+    ends.control.post("r", [])
+
+    async def main() -> None:
+        await ends.control.messages(lambda message: None)
+
+    loop.run(main())

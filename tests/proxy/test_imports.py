@@ -1,0 +1,30 @@
+"""What the proxy process imports: its start counts, so a heavy module must not slip in."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+HEAVY = {
+    "argparse", "asyncio", "base64", "dataclasses", "datetime", "idna", "importlib.metadata", "importlib.resources",
+    "inspect", "logging", "pathlib", "shutil", "ssl", "subprocess", "tempfile", "threading", "tomllib", "urllib",
+    "uuid",
+}  # fmt: skip
+
+
+def imported(code: str) -> set[str]:
+    script = f"import sys\n{code}\nprint('\\n'.join(sys.modules))"
+    done = subprocess.run([sys.executable, "-I", "-c", script], capture_output=True, text=True, check=True, timeout=60)
+    return set(done.stdout.split())
+
+
+def test_the_process_imports_nothing_heavy() -> None:
+    loaded = imported("import doorward.proxy.process")
+    assert "doorward.proxy.server" in loaded
+    assert loaded & HEAVY == imported("pass") & HEAVY
+
+
+def test_the_doors_lower_floors_alone() -> None:
+    """A folder imports only from floors below it (DESIGN.md §3)."""
+    others = ("doorward.sessions", "doorward.gates", "doorward.launcher")
+    assert not [name for name in imported("import doorward.proxy.process") if name.startswith(others)]
