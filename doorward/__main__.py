@@ -28,6 +28,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = list(sys.argv[1:] if argv is None else argv)
     if args and args[0] == "run":
         # the start-up path: the proxy is forked before anything else is imported
+        import gc
+
+        # one short-lived process that makes few cycles: collecting while modules are imported costs every run
+        gc.disable()
         from doorward.commands import run
 
         return run.main(args[1:])
@@ -40,5 +44,18 @@ def _other(args: list[str]) -> int:
     return dispatch(args, COMMANDS, _USAGE)
 
 
+def script() -> None:
+    """The console script. Ends without tearing the interpreter down: all that must be written has been."""
+    import os
+
+    status = main()
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except (OSError, ValueError):
+            pass  # its reader has left
+    os._exit(status)
+
+
 if __name__ == "__main__":
-    sys.exit(main())
+    script()

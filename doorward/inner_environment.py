@@ -2,44 +2,53 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
 LOOPBACK_LITERALS: Final = "localhost,127.0.0.1,::1"
 """NO_PROXY inside. Literals only: bracketed forms and ranges crash or confuse clients."""
 
-_CREDENTIAL = re.compile(
-    r"""(?x)
-      (^|_) (TOKEN|KEY|SECRET|PASSWORD|PASSWD|PASSPHRASE|PASS|PWD|CREDENTIALS?|AUTH|COOKIE|PAT|DSN)
-            (S|_ID|_FILE|_BASE64|_JSON)? $
-    | SECRET | PASSWORD | PASSWD | PASSPHRASE | CREDENTIAL | API_?KEY | PRIVATE_?KEY | ACCESS_?KEY
-    | ACCESS_?TOKEN | AUTH_?TOKEN | TOKEN_ | ^PGPASSFILE$
-    | ^AWS_(SESSION|SECURITY|ACCESS|SECRET|WEB_IDENTITY|CONTAINER) | ^AZURE_ | ^ARM_CLIENT
-    | ^GOOGLE_(APPLICATION|CREDENTIALS) | ^CLOUDSDK_AUTH
-    | ^(SSH_AUTH_SOCK|SSH_AGENT_PID|GPG_AGENT_INFO|DBUS_.*|KRB5CCNAME)$
-    | ^(DOCKER_HOST|DOCKER_AUTH_CONFIG|KUBECONFIG)$
-    | ^NPM_CONFIG_.*(AUTH|TOKEN|PASSWORD)
-    | ^(DATABASE|REDIS|MONGO(DB)?|POSTGRES|MYSQL|AMQP|RABBITMQ)_UR[IL]$
-    """,
-    re.IGNORECASE,
+_CREDENTIAL_WORDS: Final = frozenset(
+    ("TOKEN", "KEY", "SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "PASS", "PWD", "CREDENTIAL", "AUTH", "COOKIE", "PAT",
+     "DSN")
+)  # fmt: skip
+"""A name whose last word is one of these (a plural S, and endings such as _FILE, left off) looks like a credential."""
+
+_ENDINGS: Final = ("_ID", "_FILE", "_BASE64", "_JSON")
+
+_CREDENTIAL_PARTS: Final = (
+    *("SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "CREDENTIAL", "APIKEY", "API_KEY", "PRIVATE_KEY", "PRIVATEKEY"),
+    *("ACCESS_KEY", "ACCESSKEY", "ACCESS_TOKEN", "ACCESSTOKEN", "AUTH_TOKEN", "AUTHTOKEN", "TOKEN_"),
 )
-"""Names that look like credentials. Matching is on the name alone, so that no value needs to be guessed at."""
+"""Anywhere in the name."""
+
+_CREDENTIAL_STARTS: Final = (
+    *("AWS_SESSION", "AWS_SECURITY", "AWS_ACCESS", "AWS_WEB_IDENTITY", "AWS_CONTAINER", "AZURE_", "ARM_CLIENT"),
+    *("GOOGLE_APPLICATION", "CLOUDSDK_AUTH", "DBUS_"),
+)
+
+_CREDENTIAL_NAMES: Final = frozenset(
+    ("SSH_AUTH_SOCK", "SSH_AGENT_PID", "GPG_AGENT_INFO", "KRB5CCNAME", "PGPASSFILE", "DOCKER_HOST",
+     "DOCKER_AUTH_CONFIG", "KUBECONFIG", "DATABASE_URL", "REDIS_URL", "MONGO_URL", "MONGODB_URI", "MONGODB_URL",
+     "POSTGRES_URL", "MYSQL_URL", "AMQP_URL", "RABBITMQ_URL", "DATABASE_URI")
+)  # fmt: skip
+"""Sockets of agents, files of credentials, and addresses that usually carry a password."""
 
 _NOT_CREDENTIALS: Final = frozenset({"PWD", "OLDPWD", "SSH_TTY", "XAUTHORITY", "KEYBOARD_KEY"})
 
-_LOADER = re.compile(
-    r"""(?x) ^( LD_.* | DYLD_.* | GCONV_PATH | LOCPATH | GETCONF_DIR | HOSTALIASES | LOCALDOMAIN | MALLOC_TRACE
-    | GLIBC_TUNABLES | BASH_ENV | ENV | BASH_FUNC_.* | SHELLOPTS | BASHOPTS | PS4 | PROMPT_COMMAND | PERL5DB
-    | PYTHONSTARTUP | PYTHONINSPECT | RIPGREP_CONFIG_PATH | GIT_PROXY_COMMAND )$"""
-)
+_LOADER_STARTS: Final = ("LD_", "DYLD_", "BASH_FUNC_")
+_LOADER_NAMES: Final = frozenset(
+    ("BASH_ENV", "ENV", "BASHOPTS", "GCONV_PATH", "GETCONF_DIR", "GIT_PROXY_COMMAND", "GLIBC_TUNABLES", "HOSTALIASES",
+     "LOCALDOMAIN", "LOCPATH", "MALLOC_TRACE", "PERL5DB", "PROMPT_COMMAND", "PS4", "PYTHONINSPECT", "PYTHONSTARTUP",
+     "RIPGREP_CONFIG_PATH", "SHELLOPTS")
+)  # fmt: skip
 """Variables that make a loader, a shell or a runtime run or load something before the command itself."""
 
-_PROXY = re.compile(
-    r"^((https?|ftp|all|no|grpc|no_grpc|rsync|socks)_proxy|npm_config_(https?_?-?)?proxy|npm_config_no_?proxy"
-    r"|yarn_(https?_)?proxy|cargo_http_proxy|pip_proxy|node_use_env_proxy|global_agent_.*proxy|docker_.*_proxy|maven_.*_proxy)$",
-    re.IGNORECASE,
-)
+_PROXY_STARTS: Final = ("GLOBAL_AGENT_", "DOCKER_", "MAVEN_", "NPM_CONFIG_", "YARN_", "CARGO_")
+_PROXY_NAMES: Final = frozenset(
+    ("HTTP_PROXY", "HTTPS_PROXY", "FTP_PROXY", "ALL_PROXY", "NO_PROXY", "GRPC_PROXY", "NO_GRPC_PROXY", "RSYNC_PROXY",
+     "SOCKS_PROXY", "PIP_PROXY", "NODE_USE_ENV_PROXY")
+)  # fmt: skip
 """Everything that could send a client to another proxy, or past ours. Replaced, never merged."""
 
 _CORE: Final = ("HOME", "LANG", "LANGUAGE", "LOGNAME", "PATH", "SHELL", "TERM", "TZ", "USER")
@@ -53,8 +62,31 @@ class InnerEnvironment(NamedTuple):
 
 
 def looks_like_credential(name: str) -> bool:
-    """True if a variable of this name is withheld unless it is passed by name."""
-    return name not in _NOT_CREDENTIALS and _CREDENTIAL.search(name) is not None
+    """True if a variable of this name is withheld unless it is passed by name. By the name alone: no value is guessed
+    at."""
+    if name in _NOT_CREDENTIALS:
+        return False
+    upper = name.upper()
+    stem = upper
+    for ending in _ENDINGS:
+        stem = stem.removesuffix(ending)
+    word = stem.rpartition("_")[2]
+    return (
+        word in _CREDENTIAL_WORDS
+        or word.removesuffix("S") in _CREDENTIAL_WORDS
+        or upper in _CREDENTIAL_NAMES
+        or upper.startswith(_CREDENTIAL_STARTS)
+        or any(part in upper for part in _CREDENTIAL_PARTS)
+    )
+
+
+def _starts_something(name: str, value: str) -> bool:
+    return name in _LOADER_NAMES or name.startswith(_LOADER_STARTS) or value.startswith("() {")
+
+
+def _names_a_proxy(name: str) -> bool:
+    upper = name.upper()
+    return upper in _PROXY_NAMES or (upper.startswith(_PROXY_STARTS) and upper.endswith("PROXY"))
 
 
 def build(
@@ -69,11 +101,11 @@ def build(
     variables: dict[str, str] = {}
     withheld: list[str] = []
     for name, value in outer.items():
-        if _PROXY.match(name):
+        if _names_a_proxy(name):
             continue
         if name in wanted:
             variables[name] = value
-        elif value.startswith("() {") or _LOADER.match(name) or looks_like_credential(name):
+        elif _starts_something(name, value) or looks_like_credential(name):
             withheld.append(name)
         elif inherit == "all" or (inherit == "core" and (name in _CORE or name.startswith("LC_"))):
             variables[name] = value

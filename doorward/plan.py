@@ -1,28 +1,39 @@
-"""What one session needs, decided before it starts: the sandbox's policy, the gates' dial, the proxy's settings."""
+"""What a session is, decided before it starts: the sandbox's policy and the proxy's settings.
+
+What the gates and the rollout need besides is in `judgement.py`: it is made while the sandbox comes up, and importing
+it is not on the way there.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
-from doorward.gates.dial import Dial
-from doorward.launcher.interface import SandboxPolicy
-from doorward.session_log import TurnContext
+from doorward.configuration import Configuration
+from doorward.launcher.interface import Network, SandboxPolicy
 from doorward.sessions.home import Home
 
 PROXY_URL: Final = "http://127.0.0.1:3128"
 """Where the proxy listens in the sandbox's own network namespace. Fixed: the namespace holds nothing else."""
 
+NETWORK_OF_MODE: Final[dict[str, Network]] = {
+    "read-only": "off",
+    "workspace-write": "proxied",
+    "danger-full-access": "full",
+}
+"""The network mode where none was given (DESIGN §6)."""
+
 
 class Plan(NamedTuple):
-    """Pure data. `proxy_settings` is what the proxy process is sent (allowlists/settings.py reads it)."""
+    """Pure data. `proxy_settings` is what the proxy process is sent (allowlists/settings.py reads it); `session` is the
+    path of a rollout to go on with, `name` names a new one; `bypass` is the flag that skips approvals and sandbox."""
 
     home: Home
+    configuration: Configuration
     sandbox: SandboxPolicy
-    dial: Dial
     proxied: bool
     proxy_settings: Mapping[str, object]
-    inherit: str
-    pass_env: tuple[str, ...]
-    context: TurnContext
+    bypass: bool = False
+    session: str | None = None
+    name: str | None = None
     notices: tuple[str, ...] = ()

@@ -13,6 +13,9 @@ from doorward.errors import EngineError, ProxyStopped, UsageError
 
 _CHUNK = 1 << 16
 
+POLICY = "session"
+"""The name of the one set of network rules a session has."""
+
 
 class Record(NamedTuple):
     """One record of the proxy. `wants_receipt`: the proxy answers its client only after `receipt(number)`."""
@@ -44,9 +47,9 @@ class ProxyProcess:
         """The descriptor to poll for records."""
         return self.control.fileno()
 
-    def configure(self, policy: str, settings: Mapping[str, object]) -> None:
+    def configure(self, settings: Mapping[str, object]) -> None:
         """Send the rules. `await_ready` tells whether they were understood."""
-        self._send({"type": "configure", "policy": policy, "settings": settings})
+        self._send({"type": "configure", "policy": POLICY, "settings": settings})
 
     def await_ready(self) -> None:
         """Wait for the answer to `configure`.

@@ -57,7 +57,6 @@ def main(descriptor: int) -> int:
 
 
 def _exec(supervisor: Any, request: Mapping[str, Any], wire: int) -> dict[str, Any]:
-    from doorward.commands.run_options import shell_action
     from doorward.streams import captured
     from doorward.supervisor import Request
 
@@ -65,7 +64,9 @@ def _exec(supervisor: Any, request: Mapping[str, Any], wire: int) -> dict[str, A
     try:
         observation = supervisor.run(
             Request(
-                shell_action(request["argv"], request["cwd"] or supervisor.workspace, request["env"]),
+                tuple(request["argv"]),
+                request["cwd"] or supervisor.workspace,
+                request["env"],
                 lambda record: captured(record, stdin),
                 request["timeout_s"],
                 cancelled_by=wire,

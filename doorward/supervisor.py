@@ -1,18 +1,17 @@
-"""The supervisor of one session: asks the gates, starts the sandbox, and writes each record before it is seen."""
+"""The supervisor of one session: starts the sandbox held, asks the gates, writes each record before it is seen.
+
+The order of imports is part of the design: what the held sandbox needs comes first; the gates and the rollout are
+imported while its namespaces are being made.
+"""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from doorward import exit_status
 from doorward.errors import EngineError, UsageError
-from doorward.gates.action import Action
-from doorward.gates.answer import Answer, settle
-from doorward.gates.refusal import refusal_of
-from doorward.gates.resolver import resolve
-from doorward.gates.verdict import Effect, Verdict
 from doorward.inner_environment import InnerEnvironment, build
 from doorward.launcher.interface import (
     Backend,
@@ -24,33 +23,60 @@ from doorward.launcher.interface import (
     Stdio,
     UnenforceableRule,
 )
-from doorward.observation import Observation
 from doorward.plan import PROXY_URL, Plan
-from doorward.proxy_process import ProxyProcess
-from doorward.sandbox_refusal import refusal_of_undone
-from doorward.session_log import SessionLog
-from doorward.sessions.home import StoreError
-from doorward.sessions.output import OutputRecord, OutputRecorder
+from doorward.proxy_process import POLICY, ProxyProcess
+from doorward.sessions.home import Home, StoreError
 from doorward.streams import Record, Streams
-from doorward.turn import SignalInbox, TurnLoop, Waited, final_status
 
-_POLICY = "session"
-"""The name of the one set of network rules a session has."""
+if TYPE_CHECKING:
+    from doorward.gates.action import Action
+    from doorward.gates.verdict import Verdict
+    from doorward.observation import Observation
+    from doorward.session_log import SessionLog
+    from doorward.sessions.output import OutputRecord, OutputRecorder, Stream
+    from doorward.turn import Waited
 
 _NOTHING_RAN = Enforcement("none", "none", "none", "none")
 
-Ask = Callable[[Action, Verdict], Answer]
-"""Asks whoever can answer."""
-
 
 class Request(NamedTuple):
-    """One command to run. `action.env` is the caller's environment, unfiltered; `timeout_s` None means no limit;
+    """One command to run. `env` is the caller's environment, unfiltered; `timeout_s` None means no limit;
     `cancelled_by` is a descriptor whose far end closing kills the command."""
 
-    action: Action
+    argv: tuple[str, ...]
+    cwd: str
+    env: Mapping[str, str]
     open_streams: Callable[[Record], Streams]
     timeout_s: float | None = None
     cancelled_by: int | None = None
+
+
+class _Recording:
+    """The command's output on its way into the record. The recorder is made at the first byte, or at the end."""
+
+    def __init__(self, home: Home) -> None:
+        self._home = home
+        self._recorder: OutputRecorder | None = None
+
+    def feed(self, stream: Stream, data: bytes) -> None:
+        self._made().feed(stream, data)
+
+    def finish(self) -> OutputRecord:
+        try:
+            return self._made().finish()
+        except StoreError as error:
+            raise EngineError(f"the command's output cannot be recorded: {error}", "free some space") from None
+
+    def discard(self) -> None:
+        if self._recorder is not None:
+            self._recorder.discard()
+
+    def _made(self) -> OutputRecorder:
+        if self._recorder is None:
+            from doorward.sessions.output import OutputRecorder
+
+            self._recorder = OutputRecorder(self._home)
+        return self._recorder
 
 
 class _Launch(NamedTuple):
@@ -59,7 +85,7 @@ class _Launch(NamedTuple):
     run: str
     process: Process
     streams: Streams
-    recorder: OutputRecorder
+    recording: _Recording
     inner: InnerEnvironment
     confinement: Confinement
 
@@ -68,7 +94,7 @@ class _Launch(NamedTuple):
         self.process.kill()
         self.process.wait()
         self.process.close()
-        self.recorder.discard()
+        self.recording.discard()
         self.streams.close()
 
 
@@ -79,32 +105,22 @@ class Supervisor:
     cannot be read; everything a door says is in the Observation.
     """
 
-    def __init__(
-        self,
-        plan: Plan,
-        proxy: ProxyProcess | None,
-        backend: Backend,
-        open_log: Callable[[], SessionLog],
-        *,
-        ask: Ask | None = None,
-    ) -> None:
+    def __init__(self, plan: Plan, proxy: ProxyProcess | None, backend: Backend, *, interactive: bool = False) -> None:
+        """`proxy` has been sent the plan's settings. `interactive`: a person at the terminal may be asked."""
         self._plan = plan
         self._backend = backend
-        self._open_log = open_log
-        self._ask = ask
+        self._interactive = interactive
         self._confinement: Confinement | None = None
         self._log: SessionLog | None = None
         self._proxy = proxy if plan.proxied else None
         self._proxy_ready = False
         self._runs = 0
         self.notices: list[str] = list(plan.notices)
-        """What a person should know before the command starts, one sentence each."""
+        """What a person should know, one sentence each."""
         self.withheld: tuple[str, ...] = ()
         """Names of the variables the last command did not get."""
         if proxy is not None and self._proxy is None:
             proxy.close()
-        if self._proxy is not None:
-            self._proxy.configure(_POLICY, plan.proxy_settings)
 
     @property
     def workspace(self) -> str:
@@ -119,35 +135,45 @@ class Supervisor:
     def run(self, request: Request) -> Observation:
         """One turn, from the gates to its observation."""
         started = time.monotonic()
-        verdict = resolve(self._plan.dial, request.action)
-        launch: _Launch | None = None
+        # held before its first instruction; its namespaces come up in a process of its own while we go on
+        launch = self._start(request)
         try:
-            if verdict.verdict is Effect.ALLOW:
-                # the namespace comes up in a process of its own while the records are written
-                launch = self._start(request)
+            from doorward.gates.resolver import resolve
+            from doorward.gates.verdict import Effect
+            from doorward.judgement import context_for, dial_for
+            from doorward.shell_action import shell_action
+
+            action = shell_action(request.argv, request.cwd, request.env)
+            verdict = resolve(dial_for(self._plan), action)
             self._await_proxy()
             log = self._log = self._log or self._open_log()
-            log.begin_turn(request.action, self._plan.context)
+            context = context_for(self._plan)
+            log.begin_turn(action, context)
             if verdict.verdict is Effect.ASK:
-                verdict = self._asked(log, request.action, verdict)
-            log.verdict(request.action, verdict)
+                verdict = self._asked(log, action, verdict)
+            log.verdict(action, verdict)
             if verdict.verdict is not Effect.ALLOW:
-                return self._refused(log, request, verdict, started)
-            if launch is None:
-                launch = self._start(request)
+                launch.abort()
+                return self._refused(log, verdict, started)
             log.exec(
-                request.action,
+                action,
                 launch.inner.variables,
-                self._plan.context,
+                context,
                 launch.confinement.enforcement._asdict(),
                 recorded=bool(launch.streams.inlets),
                 terminal=launch.streams.terminal is not None,
             )
             return self._attend(log, launch, request, verdict, started)
         except BaseException:
-            if launch is not None:
-                launch.abort()
+            launch.abort()
             raise
+
+    def _open_log(self) -> SessionLog:
+        from doorward.session_log import SessionLog
+
+        if self._plan.session is not None:
+            return SessionLog.resume(self._plan.home, self._plan.session)
+        return SessionLog.create(self._plan.home, cwd=self.workspace, name=self._plan.name)
 
     def close(self) -> None:
         """End the proxy and close the rollout."""
@@ -159,24 +185,23 @@ class Supervisor:
             self._log = None
 
     def _start(self, request: Request) -> _Launch:
-        action = request.action
         self._runs += 1
         run = str(self._runs)
-        recorder = OutputRecorder(self._plan.home)
+        recording = _Recording(self._plan.home)
         streams: Streams | None = None
         try:
             confinement = self._confine()
             inner = build(
-                action.env,
-                inherit=self._plan.inherit,
-                passed=self._plan.pass_env,
+                request.env,
+                inherit=self._plan.configuration.text("env.inherit"),
+                passed=self._plan.configuration.strings("env.pass"),
                 proxy_url=PROXY_URL if self._proxy is not None else None,
             )
             inner = inner._replace(variables=confinement.environment(inner.variables))
             self.withheld = inner.withheld
-            streams = request.open_streams(recorder.feed)
+            streams = request.open_streams(recording.feed)
             process = confinement.spawn(
-                Command(action.argv, action.cwd, inner.variables),
+                Command(request.argv, request.cwd, inner.variables),
                 Stdio(
                     streams.stdin,
                     streams.stdout,
@@ -185,13 +210,13 @@ class Supervisor:
                 ),
                 handover=self._proxy.handover if self._proxy is not None else None,
                 run=run,
-                policy_id=_POLICY,
+                policy_id=POLICY,
             )
         except BaseException as error:
             if streams is not None:
                 streams.close()
             raise _told(error) from None
-        return _Launch(run, process, streams, recorder, inner, confinement)
+        return _Launch(run, process, streams, recording, inner, confinement)
 
     def _confine(self) -> Confinement:
         if self._confinement is None:
@@ -210,14 +235,19 @@ class Supervisor:
 
     def _asked(self, log: SessionLog, action: Action, verdict: Verdict) -> Verdict:
         """The verdict after asking: who answered, or that nobody could, is its last reason."""
-        if self._ask is None:
+        from doorward.ask import ask_on_terminal, can_ask
+        from doorward.gates.answer import Answer, settle
+
+        if not (self._interactive and can_ask()):
             return settle(verdict, Answer.NOBODY, "approvals")
         log.asked(action)
-        answer = self._ask(action, verdict)
+        answer = ask_on_terminal(action, verdict)
         log.answered(answer)
         return settle(verdict, answer, "terminal")
 
-    def _refused(self, log: SessionLog, request: Request, verdict: Verdict, started: float) -> Observation:
+    def _refused(self, log: SessionLog, verdict: Verdict, started: float) -> Observation:
+        from doorward.gates.refusal import refusal_of
+
         refusal = refusal_of(verdict)
         log.refusal(refusal)
         return self._observe(log, verdict, exit_status.REFUSED, None, None, [refusal], _NOTHING_RAN, started, [])
@@ -226,6 +256,8 @@ class Supervisor:
         self, log: SessionLog, launch: _Launch, request: Request, verdict: Verdict, started: float
     ) -> Observation:
         """Let the command go, wait for it, and tell what came of it."""
+        from doorward.turn import SignalInbox, TurnLoop, final_status
+
         refusals: list[Mapping[str, Any]] = []
 
         def append(kind: str, payload: dict[str, Any]) -> None:
@@ -256,13 +288,15 @@ class Supervisor:
                 terminal.close()
             launch.process.close()
         for undone in waited.outcome.undone:
+            from doorward.sandbox_refusal import refusal_of_undone
+
             body = refusal_of_undone(undone)
             log.refusal(body)
             refusals.append(body)
         notes = self._notes(waited)
         if (failure := waited.outcome.failure) is not None and failure.kind == "sandbox":
             notes.append(failure.sentence)
-            output = self._recorded(launch)
+            output = launch.recording.finish()
             self._observe(
                 log, verdict, exit_status.ENGINE_FAILED, waited, output, refusals, _NOTHING_RAN, started, notes,
                 success=False,
@@ -273,18 +307,12 @@ class Supervisor:
             verdict,
             final_status(waited),
             waited,
-            self._recorded(launch) if launch.streams.inlets else None,
+            launch.recording.finish() if launch.streams.inlets else None,
             refusals,
             launch.confinement.enforcement,
             started,
             notes,
         )
-
-    def _recorded(self, launch: _Launch) -> OutputRecord:
-        try:
-            return launch.recorder.finish()
-        except StoreError as error:
-            raise EngineError(f"the command's output cannot be recorded: {error}", "free some space") from None
 
     def _notes(self, waited: Waited) -> list[str]:
         notes = []
@@ -312,6 +340,8 @@ class Supervisor:
         *,
         success: bool = True,
     ) -> Observation:
+        from doorward.observation import Observation
+
         duration = time.monotonic() - started
         log.observe(
             exit_code=exit_code,

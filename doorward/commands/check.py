@@ -7,12 +7,13 @@ import os
 import sys
 
 from doorward import exit_status
-from doorward.commands.run_options import POLICY_OPTIONS, action_of, opening_of
+from doorward.commands.run_options import POLICY_OPTIONS, command_of, opening_of
 from doorward.errors import UsageError
 from doorward.gates.action import Action
 from doorward.gates.resolver import resolve
 from doorward.gates.verdict import Effect, Verdict
 from doorward.options import HelpWanted, Option, Parsed, help_text, parse
+from doorward.shell_action import shell_action
 from doorward.summary import printable
 
 _OPTIONS = (
@@ -41,10 +42,11 @@ def main(args: list[str]) -> int:
             )
         )
         return 0
+    from doorward.judgement import dial_for
     from doorward.opening import plan_for
 
     plan = plan_for(opening_of("check", parsed), os.environ)
-    verdict = resolve(plan.dial, _declared(action_of("check", parsed), parsed))
+    verdict = resolve(dial_for(plan), _declared(shell_action(*command_of("check", parsed), os.environ), parsed))
     if parsed.has("json"):
         sys.stdout.write(json.dumps(verdict.to_json()) + "\n")
     else:

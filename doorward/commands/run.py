@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 from doorward.proxy_process import ProxyProcess
@@ -45,21 +46,21 @@ def _run(args: list[str], proxy: ProxyProcess | None) -> int:
 
 def _supervise(parsed: Parsed, proxy: ProxyProcess | None) -> int:
     from doorward import exit_status
-    from doorward.commands.run_options import action_of, opening_of, seconds
+    from doorward.commands.run_options import command_of, opening_of, seconds
     from doorward.opening import open_supervisor
     from doorward.streams import captured, passed_through, untouched
     from doorward.supervisor import Request
 
     as_json = parsed.has("json")
     options = opening_of("run", parsed)
-    action = action_of("run", parsed)
+    argv, cwd = command_of("run", parsed)
     timeout = seconds("run", "timeout", parsed.last("timeout")) if parsed.has("timeout") else None
     supervisor = open_supervisor(options, proxy)
     try:
         open_streams = (
             captured if as_json else (lambda _: untouched()) if parsed.has("no-record-output") else passed_through
         )
-        observation = supervisor.run(Request(action, open_streams, timeout))
+        observation = supervisor.run(Request(argv, cwd, os.environ, open_streams, timeout))
     finally:
         supervisor.close()
     _report(observation, supervisor.notices, as_json)
@@ -70,8 +71,6 @@ def _supervise(parsed: Parsed, proxy: ProxyProcess | None) -> int:
 
 def _report(observation: Observation, notices: list[str], as_json: bool) -> None:
     """After the command ended: doorward's own lines on stderr, and the document on stdout if asked for."""
-    import os
-
     from doorward.summary import printable, summarize
 
     lines = [printable(f"doorward: {notice}") for notice in (*notices, *observation.notes)]
@@ -82,12 +81,9 @@ def _report(observation: Observation, notices: list[str], as_json: bool) -> None
         import json
 
         _write(1, json.dumps(observation.to_json()).encode("ascii") + b"\n")
-    del os
 
 
 def _write(fd: int, data: bytes) -> None:
-    import os
-
     try:
         while data:
             data = data[os.write(fd, data) :]

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Mapping, Sequence
 from typing import Any
 
 from doorward.errors import UsageError
-from doorward.gates.action import Action
 from doorward.options import Option, Parsed
-from doorward.programs import which
+from doorward.working_folder import working_folder
 
 POLICY_OPTIONS = (
     Option("sandbox", "what may be written (default workspace-write)", "MODE", "s",
@@ -78,33 +75,11 @@ def opening_of(command: str, parsed: Parsed) -> dict[str, Any]:
     }
 
 
-def action_of(command: str, parsed: Parsed) -> Action:
-    """The command as the gates see it. Raises UsageError without one, or for a folder that is not there."""
+def command_of(command: str, parsed: Parsed) -> tuple[tuple[str, ...], str]:
+    """The command and its working folder. Raises UsageError without one, or for a folder that is not there."""
     if not parsed.words:
         raise UsageError(f"doorward {command}: no command given; doorward {command} -- CMD")
-    folder = working_folder(parsed.last("cd") or None)
-    return shell_action(parsed.words, folder, os.environ)
-
-
-def shell_action(argv: Sequence[str], cwd: str, env: Mapping[str, str]) -> Action:
-    """A command with where PATH finds it, so that a rule for `git` is not taken for `./git`."""
-    program = which(argv[0], env.get("PATH", os.defpath), cwd) if argv else None
-    return Action("shell", tuple(argv), cwd, dict(env), program=program)
-
-
-def working_folder(given: str | None) -> str:
-    """The absolute working folder. Raises UsageError if it is gone, or is no folder."""
-    try:
-        folder = os.path.realpath(given) if given is not None else os.getcwd()
-        os.stat(os.path.join(folder, "."))
-    except FileNotFoundError:
-        where = given if given is not None else "the current folder"
-        raise UsageError(f"doorward: {where} does not exist (any more); change to a folder that does") from None
-    except NotADirectoryError:
-        raise UsageError(f"doorward: {given} is not a folder") from None
-    except PermissionError:
-        raise UsageError(f"doorward: {given or 'the current folder'} cannot be entered: permission denied") from None
-    return folder
+    return parsed.words, working_folder(parsed.last("cd") or None)
 
 
 def seconds(command: str, name: str, text: str) -> float:

@@ -1,0 +1,57 @@
+"""What the gates and the rollout need of a plan: the dial, and what the log says about the rules of a turn."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+from doorward.gates.dial import Dial, nothing_listed
+from doorward.network_settings import host_decider
+from doorward.plan import Plan
+from doorward.session_log import TurnContext
+from doorward.sessions.items import codex_sandbox_policy, policy_digest
+
+
+def dial_for(plan: Plan) -> Dial:
+    """Where the dial of autonomy stands for this plan."""
+    configuration, sandbox = plan.configuration, plan.sandbox
+    return Dial(
+        workspace=sandbox.workspace,
+        sandbox_mode=configuration.text("sandbox_mode"),
+        approval_policy=configuration.text("approval_policy"),
+        writable_roots=tuple(os.path.realpath(path) for path in sandbox.write),
+        read_only=_literal(sandbox.read_only),
+        hidden=_literal(sandbox.deny_read),
+        home=os.path.realpath(plan.home.path),
+        network=configuration.optional_text("network.mode"),
+        features=frozenset(name for name, on in configuration.features().items() if on),
+        project_trust=configuration.project_trust,
+        bypass_approvals_and_sandbox=plan.bypass,
+        canonical=os.path.realpath,
+        decide_host=host_decider(plan.proxy_settings) if plan.proxied else nothing_listed,
+    )
+
+
+def context_for(plan: Plan) -> TurnContext:
+    """What the rollout says about the rules a turn of this plan runs under."""
+    sandbox = plan.sandbox._asdict()
+    return TurnContext(
+        approval_policy=plan.configuration.text("approval_policy"),
+        sandbox_policy=codex_sandbox_policy(
+            plan.configuration.text("sandbox_mode"),
+            writable_roots=plan.sandbox.write,
+            network_access=plan.sandbox.network != "off",
+        ),
+        settings={
+            "network": plan.sandbox.network,
+            "rules": plan.proxy_settings,
+            "sandbox": sandbox,
+            "features": sorted(name for name, on in plan.configuration.features().items() if on),
+        },
+        digest=policy_digest({"sandbox": sandbox, "bypass": plan.bypass}),
+    )
+
+
+def _literal(paths: Sequence[str]) -> tuple[str, ...]:
+    """Those the gates can compare with a declared write; what a glob matches is the kernel's to hold."""
+    return tuple(os.path.realpath(path) for path in paths if not any(char in path for char in "*?["))
