@@ -114,7 +114,10 @@ class ProxyProcess:
             # the end of file on the reading side says the same, and is handled in one place
 
     def _receive(self) -> list[dict[str, object]]:
-        data = self.control.recv(_CHUNK)
+        try:
+            data = self.control.recv(_CHUNK)
+        except ConnectionResetError:
+            data = b""  # it died with something of ours unread
         if not data:
             raise ProxyStopped
         *lines, self._pending = (self._pending + data).split(b"\n")
