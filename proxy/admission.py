@@ -15,7 +15,8 @@ from doorward.proxy.channel import Channel
 from doorward.proxy.dial import DialFailed, Dialler, dial
 from doorward.proxy.loop import DeadlinePassed, Loop
 from doorward.proxy.own_listeners import OwnListeners
-from doorward.proxy.parent import Parent, ParentFailed, open_tunnel
+from doorward.proxy.parent import Parent
+from doorward.proxy.parent_tunnel import ParentFailed, open_tunnel
 from doorward.proxy.policy import Policy
 from doorward.proxy.resolver import IP, LookupFailed, LookupTimedOut, Resolver
 

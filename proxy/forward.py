@@ -245,10 +245,15 @@ class Exchange:
         reader = ResponseReader(self.head.method, upgrading=self.head.upgrade is not None, limits=self.limits)
         relay: _Relay | None = None
         data = first
+        since_turn = 0
         while True:
             if data is None:
                 data = await self._recv_down(channel, answered=relay is not None)
             account.down += len(data)
+            since_turn += len(data)
+            if since_turn > TURN:
+                since_turn = 0
+                await self.loop.turn()
             try:
                 events = reader.feed(data) if data else reader.eof()
             except BadMessage as error:

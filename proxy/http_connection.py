@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from doorward.allowlists.decision import Reason, Source
-from doorward.allowlists.host import authority_text
+from doorward.allowlists.host import authority_text, host_text
 from doorward.proxy import records
 from doorward.proxy.admission import NotAdmitted, Unreachable
 from doorward.proxy.forward import Exchange
@@ -95,8 +95,6 @@ async def _serve_plain(connection: Connection, stream: RequestStream, head: Requ
 
 def failed_answer(failure: Unreachable, target: Target, method: str) -> bytes:
     """The 502 or 504."""
-    from doorward.allowlists.host import host_text
-
     return simple_response(
         failure.status,
         failure.error_class,

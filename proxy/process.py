@@ -1,45 +1,42 @@
 """The proxy process of a run: started by a fork, fed through two sockets, ended by the end of one.
 
 `control` brings policies and the end of runs and takes records; `handover` brings the listeners, one descriptor a
-message. A process serves several runs under several policies; a run is one `Server`. When `control` ends, whatever the
-reason, everything is closed and the function returns: nothing here outlives its supervisor.
+message. A process serves several runs under several policies. When `control` ends, whatever the reason, everything is
+closed and the function returns: nothing here outlives its supervisor.
+
+The start counts: a policy is read, and `ready` told, with the rules loaded and nothing else; what speaks protocols is
+imported right behind that, while the sandbox starts. Connections that come sooner wait in the listeners' queues.
 """
 
 from __future__ import annotations
 
 import gc
-import json
-import os
 import signal
 import socket
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from doorward.allowlists.rule import MalformedRule
 from doorward.allowlists.settings import MalformedSettings
-from doorward.proxy import records
-from doorward.proxy.admission import Way
-from doorward.proxy.control import Control, SupervisorGone
-from doorward.proxy.dial import SocketDialler
+from doorward.proxy.control import Control
+from doorward.proxy.handover import take
 from doorward.proxy.limits import MalformedLimit
 from doorward.proxy.loop import Group, Loop, Promise, Watch
-from doorward.proxy.own_listeners import OwnListeners
 from doorward.proxy.parent import MalformedParent
 from doorward.proxy.policy import Policy, policy_from_settings
-from doorward.proxy.resolver import SystemResolver
-from doorward.proxy.server import Server
-from doorward.proxy.splice import PipePool
 
-_MESSAGE = 64 * 1024  # bytes of one handover message
-_IGNORED = (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP, signal.SIGTERM)
+if TYPE_CHECKING:
+    from doorward.proxy.runs import Runs
+
+# The first four reach the whole group, and the supervisor decides what they mean; SIGPIPE is an EPIPE, also of splice(2).
+_IGNORED = (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP, signal.SIGTERM, signal.SIGPIPE)
+_COLLECT_AFTER = 10_000  # objects; connections make many, and hardly a cycle among them
 
 
 def run_proxy(control: socket.socket, handover: socket.socket) -> None:
     """The body of the proxy process; returns when it is told to shut down, or when `control` ends."""
     for number in _IGNORED:
-        signal.signal(number, signal.SIG_IGN)  # they reach the whole group; the supervisor decides what they mean
-    _raise_descriptor_limit()
-    gc.freeze()  # what was imported stays: the collector need not walk it again
+        signal.signal(number, signal.SIG_IGN)
     loop = Loop()
     try:
         loop.run(ProxyProcess(loop, control, handover).run())
@@ -48,40 +45,46 @@ def run_proxy(control: socket.socket, handover: socket.socket) -> None:
 
 
 class ProxyProcess:
-    """The runs of one process."""
+    """What one process does: obeys, and takes listeners over."""
 
-    def __init__(self, loop: Loop, control: socket.socket, handover: socket.socket, way: Way | None = None) -> None:
+    def __init__(self, loop: Loop, control: socket.socket, handover: socket.socket) -> None:
         self._loop = loop
         self._control = Control(loop, control)
         self._handover = handover
-        self._way = way or Way(loop, SystemResolver(loop), SocketDialler(), OwnListeners())
-        self._pipes = PipePool()
-        self._via = b"doorward-" + os.urandom(4).hex().encode("ascii")
         self._policies: dict[str, Policy] = {}
-        self._runs: dict[str, tuple[str, Server]] = {}  # by run: its policy's id, its door
-        self._early: list[tuple[str, str, socket.socket]] = []  # listeners whose policy is still to come
+        self._early: list[tuple[str, str, socket.socket]] = []  # run, policy, listener: the policy is still to come
         self._group = Group(loop)
         self._end: Promise[None] = Promise(loop)
+        self._loaded: Runs | None = None
 
     async def run(self) -> None:
         """Until the end."""
         try:
             async with self._group as group:
-                writer = group.start(self._control.write())
-                reader = group.start(self._listen())
-                takeover = group.start(self._take_listeners())
+                work = [group.start(work) for work in (self._control.write(), self._listen(), self._take_listeners())]
                 await self._end.wait()
-                for _, server in self._runs.values():
-                    server.close()
-                reader.cancel()
-                takeover.cancel()
-                writer.cancel()
+                if self._loaded is not None:
+                    self._loaded.close()
+                for task in work:
+                    task.cancel()
             await self._control.flush()
         finally:
             for _, _, listener in self._early:
                 listener.close()
+            if self._loaded is not None:
+                self._loaded.free()
             self._control.close()
-            self._pipes.close()
+
+    @property
+    def _runs(self) -> Runs:
+        if self._loaded is None:
+            from doorward.proxy.runs import Runs
+
+            self._loaded = Runs(self._loop, self._group, self._control)
+            _raise_descriptor_limit()
+            gc.freeze()  # what was imported stays: the collector need not walk it again
+            gc.set_threshold(_COLLECT_AFTER, 20, 20)
+        return self._loaded
 
     async def _listen(self) -> None:
         try:
@@ -107,34 +110,28 @@ class ProxyProcess:
         try:
             policy = policy_from_settings(settings)
         except MalformedRule as error:
-            self._fail(policy_id, str(error), error.entry, error.origin.where)
+            self._complain(policy_id, str(error), error.entry, error.origin.where)
             return
         except (MalformedSettings, MalformedLimit, MalformedParent) as error:
-            self._fail(policy_id, str(error), None, None)
+            self._complain(policy_id, str(error))
             return
         self._policies[policy_id] = policy
-        for used, server in self._runs.values():
-            if used == policy_id:
-                server.reload(policy)
+        self._control.tell({"type": "ready", "policy": policy_id, "notices": list(policy.rules.notices)})
+        self._runs.reload(policy_id, policy)
         early, self._early = self._early, []
         for run, wanted, listener in early:
             self._open(run, wanted, listener)
-        self._control.tell({"type": "ready", "policy": policy_id, "notices": list(policy.rules.notices)})
 
-    def _fail(self, policy_id: str, message: str, entry: str | None, where: str | None) -> None:
-        """A policy that cannot be: the old contents, if any, stay in force."""
+    def _complain(self, policy_id: str, message: str, entry: str | None = None, where: str | None = None) -> None:
+        """A policy that cannot be (the old contents, if any, stay in force), or a listener that is none."""
         self._control.tell({"type": "error", "policy": policy_id, "message": message, "entry": entry, "where": where})
 
     def _finish(self, run: str) -> None:
-        """The run's door closes; `finished` follows its last record."""
         self._take_waiting_listeners()  # one may have been handed over for this very run
         for entry in [entry for entry in self._early if entry[0] == run]:
             self._early.remove(entry)
             entry[2].close()
-        if run in self._runs:
-            self._runs[run][1].close()  # `_serve` tells when it is done
-        else:
-            self._control.tell({"type": "finished", "run": run})
+        self._runs.finish(run)
 
     async def _take_listeners(self) -> None:
         self._handover.setblocking(False)
@@ -151,84 +148,22 @@ class ProxyProcess:
         """Take every listener that was handed over; False when no more can come."""
         while True:
             try:
-                data, ancillary, _, _ = self._handover.recvmsg(_MESSAGE, socket.CMSG_SPACE(16 * 4))
+                brought = take(self._handover)
             except BlockingIOError:
                 return True
-            except OSError:
+            if brought is None:
                 return False
-            descriptors = _descriptors(ancillary)
-            if not data:
-                return False
-            listener = _listener(descriptors)
-            message = json.loads(data)
-            if listener is None or message.get("listener") != "proxy":
-                complaint = {"message": "a handover brought no usable listener", "entry": None, "where": None}
-                self._control.tell({"type": "error", "policy": message.get("policy"), **complaint})
-                if listener is not None:
-                    listener.close()
-                continue
-            self._open(message["run"], message["policy"], listener)
+            if brought.listener is None:
+                self._complain(brought.policy, "a handover brought no usable listener")
+            else:
+                self._open(brought.run, brought.policy, brought.listener)
 
     def _open(self, run: str, policy_id: str, listener: socket.socket) -> None:
         policy = self._policies.get(policy_id)
         if policy is None:
             self._early.append((run, policy_id, listener))
-            return
-        known = self._runs.get(run)
-        if known is not None:
-            known[1].add_listener(listener)
-            return
-        server = Server(
-            self._way,
-            self._pipes,
-            run,
-            policy,
-            self._control,
-            via=self._via,
-            on_error=lambda error: self._note(run, error),
-        )
-        self._runs[run] = (policy_id, server)
-        server.add_listener(listener)
-        self._group.start(self._serve(run, server))
-
-    async def _serve(self, run: str, server: Server) -> None:
-        try:
-            await server.serve()
-        finally:
-            del self._runs[run]
-        self._control.tell({"type": "finished", "run": run})
-
-    def _note(self, run: str, error: BaseException) -> None:
-        """A fault of ours, on one connection."""
-        if not isinstance(error, SupervisorGone):
-            self._control.post(run, [records.fault(error)])
-
-
-def _descriptors(ancillary: list[tuple[int, int, bytes]]) -> list[int]:
-    found: list[int] = []
-    for level, kind, data in ancillary:
-        if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
-            found += memoryview(data[: len(data) - len(data) % 4]).cast("i").tolist()
-    return found
-
-
-def _listener(descriptors: list[int]) -> socket.socket | None:
-    """The one listening socket; whatever else came is closed."""
-    sock = None
-    if len(descriptors) == 1:
-        try:
-            sock = socket.socket(fileno=descriptors[0])
-            if sock.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
-                os.set_inheritable(descriptors[0], False)
-                return sock
-        except OSError:
-            pass
-    if sock is not None:
-        sock.close()
-    else:
-        for descriptor in descriptors:
-            os.close(descriptor)
-    return None
+        else:
+            self._runs.open(run, policy_id, policy, listener)
 
 
 def _raise_descriptor_limit() -> None:

@@ -23,8 +23,7 @@ from doorward.proxy.splice import PipePool
 
 BACKLOG = 1024
 _ACCEPTS_A_TURN = 32
-_PAUSE = 0.1  # seconds, when the process is out of descriptors or memory
-_OUT_OF = frozenset((errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM))
+_PAUSE = 0.1  # seconds, when the process is out of descriptors or memory, or the network is down
 
 
 class Server:
@@ -138,10 +137,10 @@ class Server:
                     await watch.readable()
                     continue
                 except OSError as error:
-                    if error.errno in _OUT_OF:
-                        await self.loop.sleep(_PAUSE)
+                    if error.errno == errno.ECONNABORTED:  # that client was gone before it was accepted
+                        await self.loop.turn()
                     else:
-                        await self.loop.turn()  # that client was gone before it was accepted (accept(2))
+                        await self.loop.sleep(_PAUSE)
                     continue
                 self._begin(sock)
                 accepted += 1

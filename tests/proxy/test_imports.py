@@ -19,12 +19,19 @@ def imported(code: str) -> set[str]:
 
 
 def test_the_process_imports_nothing_heavy() -> None:
-    loaded = imported("import doorward.proxy.process")
+    loaded = imported("import doorward.proxy.process, doorward.proxy.runs")
     assert "doorward.proxy.server" in loaded
     assert loaded & HEAVY == imported("pass") & HEAVY
+
+
+def test_ready_needs_no_protocol() -> None:
+    """A policy is read with the rules loaded and nothing else; the rest is imported while the sandbox starts."""
+    loaded = imported("import doorward.proxy.process")
+    assert "doorward.allowlists.ruleset" in loaded
+    assert not loaded & {"httptools", "doorward.proxy.http1", "doorward.proxy.server", "doorward.proxy.client_hello"}
 
 
 def test_the_doors_lower_floors_alone() -> None:
     """A folder imports only from floors below it (DESIGN.md §3)."""
     others = ("doorward.sessions", "doorward.gates", "doorward.launcher")
-    assert not [name for name in imported("import doorward.proxy.process") if name.startswith(others)]
+    assert not [name for name in imported("import doorward.proxy.process, doorward.proxy.runs") if name.startswith(others)]

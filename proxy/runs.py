@@ -1,0 +1,82 @@
+"""The runs of a proxy process: a door for each, under the policy it was handed over with."""
+
+from __future__ import annotations
+
+import os
+import socket
+
+from doorward.proxy import records
+from doorward.proxy.admission import Way
+from doorward.proxy.control import Control, SupervisorGone
+from doorward.proxy.dial import SocketDialler
+from doorward.proxy.loop import Group, Loop
+from doorward.proxy.own_listeners import OwnListeners
+from doorward.proxy.policy import Policy
+from doorward.proxy.resolver import SystemResolver
+from doorward.proxy.server import Server
+from doorward.proxy.splice import PipePool
+
+
+class Runs:
+    """`group` runs the doors; `control` takes their records and is told when one has finished."""
+
+    def __init__(self, loop: Loop, group: Group, control: Control) -> None:
+        self._group = group
+        self._control = control
+        self._way = Way(loop, SystemResolver(loop), SocketDialler(), OwnListeners())
+        self._pipes = PipePool()
+        self._via = b"doorward-" + os.urandom(4).hex().encode("ascii")
+        self._doors: dict[str, tuple[str, Server]] = {}  # by run: its policy's id, its door
+
+    def open(self, run: str, policy_id: str, policy: Policy, listener: socket.socket) -> None:
+        """One more listener of a run; the first one opens its door."""
+        known = self._doors.get(run)
+        if known is not None:
+            known[1].add_listener(listener)
+            return
+        server = Server(
+            self._way,
+            self._pipes,
+            run,
+            policy,
+            self._control,
+            via=self._via,
+            on_error=lambda error: self._note(run, error),
+        )
+        self._doors[run] = (policy_id, server)
+        server.add_listener(listener)
+        self._group.start(self._serve(run, server))
+
+    def reload(self, policy_id: str, policy: Policy) -> None:
+        """The policy has new contents."""
+        for used, server in self._doors.values():
+            if used == policy_id:
+                server.reload(policy)
+
+    def finish(self, run: str) -> None:
+        """Close the run's door; `finished` follows its last record, at once where it has none."""
+        if run in self._doors:
+            self._doors[run][1].close()
+        else:
+            self._control.tell({"type": "finished", "run": run})
+
+    def close(self) -> None:
+        """Close every door."""
+        for _, server in self._doors.values():
+            server.close()
+
+    def free(self) -> None:
+        """Give back what the doors shared, once all are closed."""
+        self._pipes.close()
+
+    async def _serve(self, run: str, server: Server) -> None:
+        try:
+            await server.serve()
+        finally:
+            del self._doors[run]
+        self._control.tell({"type": "finished", "run": run})
+
+    def _note(self, run: str, error: BaseException) -> None:
+        """A fault of ours, on one connection."""
+        if not isinstance(error, SupervisorGone):
+            self._control.post(run, [records.fault(error)])
