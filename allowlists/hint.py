@@ -7,7 +7,7 @@ from doorward.allowlists.addresses import IPAddress
 from doorward.allowlists.host import Host, Name
 from doorward.allowlists.pattern import WEB_PORTS as WEB_PORTS
 from doorward.allowlists.pattern import Kind, Pattern, has_port, pattern_for
-from doorward.allowlists.rule import Rule, table_text
+from doorward.allowlists.rule import Origin, Rule, table_text
 from doorward.allowlists.suffixes import suffix_kind
 
 _PLAIN = re.compile(r"[A-Za-z0-9._:/-]+", re.ASCII)
@@ -37,11 +37,30 @@ def allow_option(entry: str) -> str:
 
 def undo_option(rule: Rule) -> str:
     """What takes a deny rule away."""
-    if rule.origin.source == "flag":
-        return f"leave out --deny {_quoted(rule.text)}"
-    if rule.origin.source == "file":
-        return f"doorward allowlist remove {_quoted(rule.text)}"
+    source, where = rule.origin
+    if source == "flag":
+        return f"leave out {where}" if where.startswith("-c ") else f"leave out --deny {_quoted(rule.text)}"
+    if source == "file":
+        option = file_option(rule.origin)
+        if option is None:
+            return f"take {_quoted(rule.text)} out of {where}"
+        dashes = "-- " if rule.text.startswith("-") else ""
+        return f"doorward allowlist remove{option} --deny {dashes}{_quoted(rule.text)}"
     return ""
+
+
+def file_option(origin: Origin) -> str | None:
+    """The option, with a blank before it, with which `doorward allowlist` changes the file a rule is from; "" for the
+    person's own file, None where it changes no such file."""
+    file = re.sub(r":[0-9]+$", "", origin.where)
+    if origin.source != "file" or file.startswith("/"):
+        return None  # the machine's own
+    if file == "config.toml":
+        return ""
+    if file == ".doorward/config.toml":
+        return " --project"
+    profile = re.fullmatch(r"profiles/(.+)\.toml", file)
+    return None if profile is None else f" --profile {_quoted(profile[1])}"
 
 
 def _with_port(pattern: str, port: int) -> str:

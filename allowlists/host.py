@@ -94,6 +94,17 @@ def parse_port(text: str) -> int:
 
 def parse_host_port(text: str, default_port: int | None = None) -> tuple[Host, int]:
     """`HOST:PORT`, or `HOST` when a default is given; IPv6 in brackets. Raises MalformedHost."""
+    host, port = _split_port(text, default_port)
+    return parse_host(host), port
+
+
+def parse_rule_host_port(text: str, default_port: int | None = None) -> tuple[Host, int]:
+    """As parse_host_port, for text a person wrote: Unicode names go through IDNA (UTS 46)."""
+    host, port = _split_port(text, default_port)
+    return parse_rule_host(host), port
+
+
+def _split_port(text: str, default_port: int | None) -> tuple[str, int]:
     end = text.rfind("]") if text.startswith("[") else -1
     colon = text.find(":", end + 1)
     if colon >= 0:
@@ -101,10 +112,10 @@ def parse_host_port(text: str, default_port: int | None = None) -> tuple[Host, i
             raise MalformedHost("something stands between the bracket and the port")
         if text.find(":", colon + 1) >= 0:
             raise MalformedHost("the host has several colons: an IPv6 address needs brackets")
-        return parse_host(text[:colon]), parse_port(text[colon + 1 :])
+        return text[:colon], parse_port(text[colon + 1 :])
     if default_port is None:
         raise MalformedHost("the port is missing")
-    return parse_host(text), default_port
+    return text, default_port
 
 
 def host_text(host: Host) -> str:

@@ -43,8 +43,8 @@ def with_entries(array: str, entries: Sequence[str]) -> str:
     closing = rest[len(told) :]
     if last is None:
         ended = ","
-    indent = _indent(array, values)
-    return f"{before}{told}{','.join(f'\n{indent}{entry}' for entry in entries)}{ended}{closing}]"
+    line = "\n" + _indent(array, values)
+    return f"{before}{told}{line}{f',{line}'.join(entries)}{ended}{closing}]"
 
 
 def without_entry(array: str, place: int) -> str:

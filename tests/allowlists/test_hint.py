@@ -64,7 +64,23 @@ def test_options_survive_a_shell(entry: str, option: str) -> None:
     assert shlex.split(option) == ["--allow", entry]
 
 
-def test_how_to_take_a_deny_away(rule: Callable[..., Rule]) -> None:
-    assert undo_option(rule("*.a.test", "deny")) == "leave out --deny '*.a.test'"
-    assert undo_option(rule("a.test", "deny", Origin("file", "config.toml:3"))) == "doorward allowlist remove a.test"
-    assert undo_option(rule("a.test", "deny", Origin("policy", "rules/x.rules:1"))) == ""
+@pytest.mark.parametrize(
+    ("origin", "advice"),
+    [
+        (Origin("flag", "--deny"), "leave out --deny '*.a.test'"),
+        (Origin("flag", "-c network.deny"), "leave out -c network.deny"),
+        (Origin("file", "config.toml:3"), "doorward allowlist remove --deny '*.a.test'"),
+        (Origin("file", ".doorward/config.toml:3"), "doorward allowlist remove --project --deny '*.a.test'"),
+        (Origin("file", "profiles/ci.toml"), "doorward allowlist remove --profile ci --deny '*.a.test'"),
+        (Origin("file", "/etc/doorward/config.toml:3"), "take '*.a.test' out of /etc/doorward/config.toml:3"),
+        (Origin("policy", "rules/x.rules:1"), ""),
+        (Origin("api", "network.deny"), ""),
+    ],
+)
+def test_how_to_take_a_deny_away(rule: Callable[..., Rule], origin: Origin, advice: str) -> None:
+    assert undo_option(rule("*.a.test", "deny", origin)) == advice
+
+
+def test_a_rule_that_looks_like_an_option(rule: Callable[..., Rule]) -> None:
+    advice = undo_option(rule("-a.test", "deny", Origin("file", "config.toml:3")))
+    assert advice == "doorward allowlist remove --deny -- -a.test"

@@ -18,6 +18,7 @@ from doorward.allowlists.host import (
     parse_host_port,
     parse_port,
     parse_rule_host,
+    parse_rule_host_port,
 )
 
 
@@ -157,6 +158,17 @@ def test_port_and_host_are_told_apart() -> None:
     assert parse_host_port("[::1]:8443") == (Address(ip_address("::1")), 8443)
     assert parse_host_port("[::1]", 443) == (Address(ip_address("::1")), 443)
     assert parse_host_port("allowed.test", 443) == (Name("allowed.test"), 443)
+
+
+def test_a_place_a_person_wrote_may_be_unicode() -> None:
+    """P-DM-11."""
+    assert parse_rule_host_port("BÜCHER.test:8443") == (Name("xn--bcher-kva.test"), 8443)
+    assert parse_rule_host_port("bücher.test", 443) == (Name("xn--bcher-kva.test"), 443)
+    assert parse_rule_host_port("[::1]:80") == (Address(ip_address("::1")), 80)
+    with pytest.raises(MalformedHost):
+        parse_host_port("bücher.test:443")
+    with pytest.raises(MalformedHost):
+        parse_rule_host_port("bücher.test：443")
 
 
 @pytest.mark.parametrize(
