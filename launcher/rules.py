@@ -2,8 +2,8 @@
 
 - Symlinks and `..` are resolved when the policy is read, not at each start: a command may not move a later
   one's boundary by planting a link.
-- A path that is written as lying inside the workspace but reaches out of it through a link is refused for
-  everything that grants: inside the workspace, whoever ran there last decides where a link points.
+- A path that leaves the workspace through a link inside it is refused for everything that grants: there,
+  whoever ran last decides where a link points.
 - An existing path is taken literally even if its name holds pattern characters (`[id].tsx`).
 """
 
@@ -125,13 +125,39 @@ def _read_socket(entry: str, workspace: str) -> str:
 
 
 def _refuse_link_out(entry: str, path: str, resolved: str, workspace: str) -> None:
-    written = os.path.normpath(path)
-    if is_below(written, workspace) and not is_below(resolved, workspace) and resolved != workspace:
+    if resolved != workspace and not is_below(resolved, workspace) and _crosses_link_in(workspace, path):
         raise UnenforceableRule(
             entry,
             f"goes through a link inside the workspace and lands on {resolved}",
             f"Name {resolved} itself if that is meant.",
         )
+
+
+def _crosses_link_in(directory: str, path: str) -> bool:
+    """Whether following `path` (absolute) passes a symlink that lies in `directory` or below."""
+    ahead = path.split("/")[::-1]
+    at = "/"
+    links = 0
+    while ahead and links < 40:  # as many as the kernel follows, path_resolution(7)
+        part = ahead.pop()
+        if part in ("", "."):
+            continue
+        if part == "..":
+            at = os.path.dirname(at)
+            continue
+        here = os.path.join(at, part)
+        try:
+            target = os.readlink(here)
+        except OSError:
+            at = here
+            continue
+        if at == directory or is_below(at, directory):
+            return True
+        links += 1
+        ahead.extend(target.split("/")[::-1])
+        if target.startswith("/"):
+            at = "/"
+    return False
 
 
 def _refuse_system(entry: str, path: str, home: str, pattern: bool = False) -> None:

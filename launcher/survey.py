@@ -17,9 +17,9 @@ from doorward.launcher.unix_sockets import bound_paths
 
 # What a distribution keeps below /run although programs need it to start (NixOS).
 _NEEDED_RUN = ("/run/current-system", "/run/booted-system", "/run/opengl-driver", "/run/wrappers")
-# /proc entries that only file permissions guard, which root has even without capabilities. bubblewrap itself
-# covers sys, sysrq-trigger, irq and bus.
-_ROOT_PROC = ("acpi", "asound", "driver", "dynamic_debug", "fs", "scsi")
+# /proc entries that only file permissions guard, which root passes even without capabilities (core_pattern!).
+# bubblewrap covers irq and bus; it means to cover sys too, but asks whether the directory can be written.
+_ROOT_PROC = ("acpi", "asound", "driver", "dynamic_debug", "fs", "scsi", "sys", "sysrq-trigger")
 
 
 class Survey(NamedTuple):
@@ -44,11 +44,6 @@ def survey(
         entries.append(Entry(rules.workspace, Kind.READ, Origin.EXACT))
     missing: list[str] = []
     _add_rules(rules.rules, entries, roots, missing)
-    if os.path.isdir(rules.home):
-        entries.append(Entry(rules.home, Kind.READ, Origin.GENERAL))
-    else:
-        missing.append(rules.home)
-
     granted = frozenset(rule.path for rule in rules.rules if rule.kind is Kind.WRITE and rule.pattern is None)
     protection = protect(roots, granted)
     for path in protection.writable:
@@ -59,7 +54,14 @@ def survey(
         entries.append(Entry(path, Kind.READ, Origin.GENERAL, os.path.isdir(path)))
     for path in rules.sockets:
         entries.append(Entry(path, Kind.READ, Origin.EXACT, os.path.isdir(path)))
-    entries.extend(_hide_sockets(plan_mounts(entries), rules.sockets, unix_table))
+    plan = plan_mounts(entries)
+    if plan.writable(rules.home):
+        if os.path.isdir(rules.home):
+            entries.append(Entry(rules.home, Kind.READ, Origin.GENERAL))
+            _pin_above(rules.home, entries)
+        else:
+            missing.append(rules.home)
+    entries.extend(_hide_sockets(plan, rules.sockets, unix_table))
 
     plan = plan_mounts(entries)
     watched = dict.fromkeys(protection.watched)

@@ -158,7 +158,8 @@ class Keeper:
 def _open_parent(root: int, name: str) -> tuple[int, str] | None:
     """The directory that holds the last part of `name` below `root`; None if it is not there."""
     *above, last = name.split("/")
-    parent = os.dup(root)
+    # opened anew, never duplicated: closing a duplicate would end the notification on `root` (fcntl(2))
+    parent = os.open(".", _DIRECTORY, dir_fd=root)
     for part in above:
         try:
             child = os.open(part, _DIRECTORY, dir_fd=parent)

@@ -108,11 +108,13 @@ class Sandbox:
 
     def git(self, *arguments, cwd=None):
         """Runs git outside, as the user."""
-        return subprocess.run(
+        done = subprocess.run(
             ["git", "-c", "user.name=T", "-c", "user.email=t@t.test", "-c", "init.defaultBranch=main", *arguments],
             cwd=cwd or self.workspace, env={"HOME": str(self.base), "PATH": "/usr/bin:/bin"},
-            check=True, capture_output=True, text=True, timeout=30, **self._as_user(),
+            check=False, capture_output=True, text=True, timeout=30, **self._as_user(),
         )  # fmt: skip
+        assert done.returncode == 0, f"git {arguments}: {done.stderr}"
+        return done
 
     def _as_user(self):
         return {} if self.uid is None else {"user": self.uid, "group": self.uid, "extra_groups": []}
