@@ -47,15 +47,14 @@ fi
 echo "doorward is installed: $(pwd)/.venv/bin/doorward"
 
 if [ "$what" = --try ]; then
-    work="$(mktemp -d)"
-    trap 'rm -rf "$work"' EXIT
-    doorward="$(pwd)/.venv/bin/doorward" pip="$(pwd)/.venv/bin/pip"
-    cd "$work"
-    echo
-    echo "\$ doorward run -- pip download --retries 0 six           # nothing is allowed: refused"
-    "$doorward" run -- "$pip" download --retries 0 --no-deps --no-cache-dir six || echo "(exit status $?, as pip gave it)"
-    echo
-    echo "\$ doorward run --allow @pip -- pip download six          # the index pip is configured for"
-    PATH="$(dirname "$pip"):$PATH" "$doorward" run --allow @pip -- "$pip" download --no-deps --no-cache-dir six
-    ls -l "$work"
+    PATH="$(pwd)/.venv/bin:$PATH"
+    download="pip download --disable-pip-version-check --retries 1 --no-deps --no-cache-dir --dest .venv/try publicsuffixlist"
+    rm -rf .venv/try
+    printf '\n$ doorward run -- pip download publicsuffixlist                  # no rule: refused\n'
+    # shellcheck disable=SC2086  # the words of $download are words
+    doorward run -- $download || echo "(exit status $?, which is pip's own)"
+    printf '\n$ doorward run --allow @pip -- pip download publicsuffixlist     # the index pip is configured for: allowed\n'
+    # shellcheck disable=SC2086
+    doorward run --allow @pip -- $download
+    ls .venv/try
 fi

@@ -5,4 +5,5 @@ cd "$(dirname "$0")"
 ./install.sh --dev
 .venv/bin/ruff check .
 .venv/bin/mypy
-.venv/bin/python -m pytest "$@"
+# -P: the installed package is tested, not the folder we stand in
+.venv/bin/python -P -m pytest "$@"
