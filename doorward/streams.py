@@ -49,7 +49,7 @@ def captured(record: Record, stdin: int = 0) -> Streams:
 
 def passed_through(record: Record) -> Streams:
     """The caller's own streams: through pipes of ours without a terminal, through a terminal of ours with one."""
-    if os.isatty(0) and os.tcgetpgrp(0) == os.getpgrp():
+    if os.isatty(0) and _in_foreground():
         return _terminal(record)
     stdin, opened = _open_stdin(0)
     reader, writer = os.pipe()
@@ -88,6 +88,14 @@ def _terminal(record: Record) -> Streams:
             ours.append(ends[fd])
             inlets.append(Inlet(name, reader, Outlet(fd if _is_open(fd) else None), record))
     return Streams(slave, ends[1], ends[2], tuple(inlets), tuple(ours), terminal)
+
+
+def _in_foreground() -> bool:
+    """False for a background job of a shell: it may neither read the terminal nor change its settings."""
+    try:
+        return os.tcgetpgrp(0) == os.getpgrp()
+    except OSError:
+        return True  # a terminal, but not the one that controls us: nobody else has it in hand
 
 
 def _open_stdin(fd: int) -> tuple[int, tuple[int, ...]]:
