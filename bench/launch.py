@@ -87,7 +87,7 @@ def _measure(options: argparse.Namespace, scratch: str) -> int:
         print(f"not measured: {each.title}{f', {each.workload}' if each.workload else ''}: {each.why}")
     if isinstance(held, memory.Memory):
         print(
-            f"\nmemory of a quiet run, supervisor and proxy together ({held.processes} processes): "
+            f"\nmemory of a quiet run, doorward's own {held.processes} processes together: "
             f"PSS {held.pss_mb:.1f} MB, private {held.private_mb:.1f} MB, RSS {held.rss_mb:.1f} MB"
         )
     elif held is not None:
@@ -141,13 +141,13 @@ def _doorward(options: argparse.Namespace) -> str:
     path: str = options.doorward or os.path.join(os.path.dirname(sys.executable), "doorward")
     if not os.access(path, os.X_OK):
         raise DidNotWork("no doorward executable in this interpreter's environment; name one with --doorward")
-    return os.path.abspath(path)
+    return path
 
 
 def _python(options: argparse.Namespace) -> str:
     """The interpreter that belongs to the doorward that is measured."""
     if options.doorward:
-        beside = os.path.join(os.path.dirname(os.path.abspath(options.doorward)), "python")
+        beside = os.path.join(os.path.dirname(options.doorward), "python")
         if os.access(beside, os.X_OK):
             return beside
     return sys.executable
@@ -155,7 +155,7 @@ def _python(options: argparse.Namespace) -> str:
 
 def _table(measured: Sequence[Measured]) -> str:
     """One line a candidate; for each workload the median, its ratio to bare bwrap and the difference."""
-    rows = [["candidate", "true ms", "×", "+ ms", "curl refused: answer ms", "×", "+ ms", "ended ms"]]
+    rows = [["candidate", "true ms", "×", "+ ms", "CPU ms", "curl refused: answer ms", "×", "+ ms", "ended ms"]]
     for name in dict.fromkeys(each.candidate for each in measured):
         mine = {each.workload: each for each in measured if each.candidate == name}
         row = [next(iter(mine.values())).title]
@@ -166,6 +166,8 @@ def _table(measured: Sequence[Measured]) -> str:
             else:
                 mine_ms, base_ms = each.headline_ms, base.headline_ms
                 row += [f"{mine_ms:.1f}", f"{mine_ms / base_ms:.2f}", f"{mine_ms - base_ms:+.1f}"]
+            if workload is TRUE:
+                row.append("–" if each is None or each.cpu_ms is None else f"{each.cpu_ms:.1f}")
         last = mine.get(REFUSED.name)
         rows.append([*row, f"{last.ended_ms:.1f}" if last else "–"])
     return columns(rows)
@@ -200,6 +202,7 @@ def _document(
                 "workload": each.workload,
                 "median_ms": round(each.headline_ms, 3),
                 "ended_median_ms": round(each.ended_ms, 3),
+                "cpu_median_ms": None if each.cpu_ms is None else round(each.cpu_ms, 3),
                 "ratio": round(each.headline_ms / base.headline_ms, 3) if base else None,
                 "difference_ms": round(each.headline_ms - base.headline_ms, 3) if base else None,
                 "samples": [sample._asdict() for sample in each.samples],
@@ -224,8 +227,15 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--runs", type=int, metavar="N", help="rounds after the one to warm up (15; with --quick 3)")
     parser.add_argument("--quick", action="store_true", help="fewer rounds, no memory")
     parser.add_argument("--only", nargs="+", choices=tuple(TITLES), metavar="NAME", help="of: " + ", ".join(TITLES))
-    parser.add_argument("--doorward", metavar="PATH", help="the executable to measure, instead of this environment's")
-    parser.add_argument("--peers", metavar="DIR", help="where the peers' node_modules lies; else PATH")
+    parser.add_argument(
+        "--doorward",
+        type=os.path.abspath,
+        metavar="PATH",
+        help="the executable to measure, instead of this environment's",
+    )
+    parser.add_argument(
+        "--peers", type=os.path.abspath, metavar="DIR", help="where the peers' node_modules lies; else PATH"
+    )
     parser.add_argument("--json", metavar="FILE", help="write every row and sample")
     return parser
 

@@ -1,6 +1,6 @@
 """What doorward's own processes hold in memory during a quiet run, from /proc/PID/smaps_rollup (proc(5), Linux 4.14).
 
-PSS counts a page shared by n processes as 1/n in each, so the sum over supervisor and proxy counts what they share
+PSS counts a page shared by n processes as 1/n in each, so the sum over doorward's processes counts what they share
 once. Pages that strangers share too (another Python of the same build) are divided among those as well: `private`
 is the part that only the measured processes hold, and cannot be lowered by neighbours.
 """

@@ -10,12 +10,14 @@ The rules that make two figures comparable:
 from __future__ import annotations
 
 import os
+import re
 import select
 import signal
 import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
+from itertools import takewhile
 from statistics import median
 from typing import NamedTuple, Protocol
 
@@ -42,6 +44,7 @@ class Sample(NamedTuple):
 
     answered_ms: float | None  # until the last byte of its standard output was read; None where nothing was printed
     ended_ms: float  # until it was reaped
+    cpu_ms: float | None = None  # user and system time of it and of all that it waited for; None if not known
 
 
 class Candidate(Protocol):
@@ -73,6 +76,12 @@ class Measured(NamedTuple):
     def ended_ms(self) -> float:
         """Median time until the command had ended."""
         return median(sample.ended_ms for sample in self.samples)
+
+    @property
+    def cpu_ms(self) -> float | None:
+        """Median CPU time; it moves less than the clock where other work goes on beside."""
+        known = [sample.cpu_ms for sample in self.samples if sample.cpu_ms is not None]
+        return median(known) if known else None
 
     @property
     def headline_ms(self) -> float:
@@ -116,14 +125,16 @@ def run_once(
         with process:
             assert process.stdout is not None
             output, last_byte = _read_to_end(process, process.stdout.fileno(), started + DEADLINE_S)
-            ended_with = process.wait()
+            _, wait_status, usage = os.wait4(process.pid, 0)
             ended = time.perf_counter()
+            ended_with = process.returncode = os.waitstatus_to_exitcode(wait_status)
         if ended_with != status:
             errors.seek(0)
             raise DidNotWork(f"exit status {ended_with}: {last_message(errors.read())}")
     if answer is not None and answer not in output:
         raise DidNotWork(f"the answer does not say {answer.decode()!r} but {output[:80]!r}")
-    return Sample(None if last_byte is None else (last_byte - started) * 1e3, (ended - started) * 1e3)
+    answered_ms = None if last_byte is None else (last_byte - started) * 1e3
+    return Sample(answered_ms, (ended - started) * 1e3, (usage.ru_utime + usage.ru_stime) * 1e3)
 
 
 def _read_to_end(process: subprocess.Popen[bytes], descriptor: int, deadline: float) -> tuple[bytes, float | None]:
@@ -140,12 +151,18 @@ def _read_to_end(process: subprocess.Popen[bytes], descriptor: int, deadline: fl
 
 
 def last_message(errors: bytes) -> str:
-    """The end of what was said on stderr, from the last line that is not indented on (a traceback's last part)."""
+    """The last error that was told on stderr, with the indented lines that follow; the last message if none is.
+
+    Node puts its stack and its version after the error, Python puts the error last.
+    """
     lines = errors.decode(errors="replace").rstrip().splitlines()
     if not lines:
         return "nothing on stderr"
-    start = max((n for n, line in enumerate(lines) if line[:1].strip()), default=0)
-    return " ".join(line.strip() for line in lines[start:])
+    starts = [n for n, line in enumerate(lines) if line[:1].strip()] or [0]
+    told = [n for n in starts if re.match(r"[\w.]*error: ", lines[n], re.IGNORECASE)]
+    start = (told or starts)[-1]
+    more = takewhile(lambda line: line[:1].isspace() and not line.lstrip().startswith("at "), lines[start + 1 :])
+    return " ".join(line.strip() for line in (lines[start], *more))
 
 
 def interleave(

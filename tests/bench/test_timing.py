@@ -93,6 +93,11 @@ def test_the_answer_counts_where_there_is_one_and_the_end_elsewhere() -> None:
 def test_last_message_keeps_the_lines_that_belong_to_it() -> None:
     said = b"Traceback\n  File x\nEngineError: no sandbox\n  see its rollout\n"
     assert timing.last_message(said) == "EngineError: no sandbox see its rollout"
+    node = b"node:internal\n  throw err;\n\nError: no such module\n    at Module.load\n\nNode.js v20\n"
+    assert timing.last_message(node) == "Error: no such module"
+    assert (
+        timing.last_message(b"doorward: first\ndoorward: no bwrap\n  install it\n") == "doorward: no bwrap install it"
+    )
     assert timing.last_message(b"\n") == "nothing on stderr"
     assert timing.last_message(b"  only indented\n") == "only indented"
 
