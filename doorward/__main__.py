@@ -10,6 +10,7 @@ COMMANDS = {
     "check": "what the gates would say, nothing run",
     "allowlist": "the network rules: show, test",
     "show": "print a session's rollout",
+    "doctor": "what this machine can enforce, and the remedy for what it cannot",
 }
 
 _USAGE = """doorward runs a command you do not fully trust: confined, reaching only an allowlist, with a log.
