@@ -21,16 +21,17 @@ cut its tail, or compute a new chain.
 """
 
 import re
-from hashlib import sha256
+
+from doorward.sessions.sha256 import sha256
 
 NOTHING_BEFORE = "0" * 64
 _KEY = b'"chain":"'
 _CLOSING = b'"}}'
-_DIGITS = re.compile(rb"[0-9a-f]{64}")
+_DIGITS = rb"[0-9a-f]{64}"
 
 # The longest metadata that is searched for at the end of a line; names are the only part without a fixed length.
 METADATA_LIMIT = 16384
-_METADATA = re.compile(rb',"metadata":(\{"turn":[^\n]*"chain":"[0-9a-f]{64}"\})\}$')
+_METADATA = rb',"metadata":(\{"turn":[^\n]*"chain":"[0-9a-f]{64}"\})\}'
 
 
 def link(previous: str, body: bytes) -> str:
@@ -51,7 +52,7 @@ def split(line: bytes) -> tuple[bytes, str] | None:
     if start < 0 or not line.endswith(_CLOSING) or not line.endswith(_KEY, 0, start):
         return None
     digits = line[start : start + 64]
-    return (line[:start], digits.decode("ascii")) if _DIGITS.fullmatch(digits) else None
+    return (line[:start], digits.decode("ascii")) if re.fullmatch(_DIGITS, digits) else None
 
 
 def metadata_at_end(ending: bytes) -> bytes | None:
@@ -60,5 +61,5 @@ def metadata_at_end(ending: bytes) -> bytes | None:
     Quotes inside JSON strings are escaped, so the text of a payload cannot look like this.
     """
     start = ending.rfind(b',"metadata":{"turn":')
-    found = _METADATA.match(ending, start) if start >= 0 else None
+    found = re.fullmatch(_METADATA, ending[start:]) if start >= 0 else None
     return found[1] if found else None

@@ -3,7 +3,8 @@
 import json
 from typing import Any, NoReturn
 
-from doorward.sessions.line import Damage, DamageKind, Line
+from doorward.sessions.damage import Damage, DamageKind
+from doorward.sessions.line import Line
 
 
 def _refuse_constant(text: str) -> NoReturn:

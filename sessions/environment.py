@@ -7,15 +7,13 @@ from the log, not even a short value. The same value gives the same fingerprint 
 needs no name. A fingerprint is cut to 128 bits, which RFC 2104 §5 allows (half the hash).
 """
 
-import hmac
 import os
 from collections.abc import Mapping
-from hashlib import sha256
 from typing import Any
 
 from doorward.sessions.home import FILE_MODE, Home, StoreError
 from doorward.sessions.regular_file import open_regular
-from doorward.sessions.unnamed_file import UnnamedFile
+from doorward.sessions.sha256 import hmac_sha256, sha256
 
 KEY_BYTES = 32
 PLAIN_LIMIT = 4096
@@ -49,7 +47,7 @@ def environment_record(env: Mapping[str, str], key: bytes) -> list[dict[str, Any
 
 def fingerprint(value: bytes, key: bytes) -> str:
     """32 hex digits."""
-    return hmac.digest(key, value, "sha256")[:16].hex()
+    return hmac_sha256(key, value)[:16].hex()
 
 
 def key_id(key: bytes) -> str:
@@ -63,6 +61,8 @@ def fingerprint_key(home: Home) -> bytes:
         return _read(home.fingerprint_key)
     except FileNotFoundError:
         pass
+    from doorward.sessions.unnamed_file import UnnamedFile  # once in the life of a home
+
     made = UnnamedFile(home.path)
     made.write(os.urandom(KEY_BYTES))
     made.publish(home.fingerprint_key)

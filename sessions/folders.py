@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from doorward.sessions.home import Home
-from doorward.sessions.ids import ROLLOUT_NAME, day_folder, rollout_name, uuid7_milliseconds
+from doorward.sessions.ids import day_folder, rollout_name, session_in, uuid7_milliseconds
 
 _DEEPEST = 3
 """`YYYY/MM/DD`; what lies below is not ours, and a loop of bind mounts must not hold the walk."""
@@ -52,16 +52,16 @@ def _walk(folder: str, archived: bool, depth: int) -> Iterator[Found | Problem]:
             yield from _walk(entry.path, archived, depth - 1)
     for entry in ordered:
         if entry.name.endswith(".jsonl"):
-            named = ROLLOUT_NAME.fullmatch(entry.name)
+            session = session_in(entry.name)
             if entry.is_symlink():
                 yield Problem(entry.path, "a link, and links are not read")
             elif not entry.is_file(follow_symlinks=False):
                 kind = "a directory" if entry.is_dir(follow_symlinks=False) else "not a regular file"
                 yield Problem(entry.path, f"{kind}, not a rollout")
-            elif named is None:
+            elif session is None:
                 yield Problem(entry.path, "not named rollout-TIME-UUID.jsonl")
             else:
-                yield Found(named[1], entry.path, archived)
+                yield Found(session, entry.path, archived)
 
 
 def expected(home: Home, session: str) -> Iterator[Found]:

@@ -12,10 +12,10 @@ Readers must take a key that is absent as unknown and ignore keys they do not kn
 import json
 import time
 from collections.abc import Mapping, Sequence
-from hashlib import sha256
 from typing import Any, Literal, NamedTuple
 
 from doorward.sessions.line import Totals
+from doorward.sessions.sha256 import sha256
 
 FORMAT = 1
 """Raised only when an old reader would misread a new record."""

@@ -1,4 +1,4 @@
-"""The values that reading and writing a rollout give: a line, a damaged stretch, and the running totals of a session.
+"""The values that reading and writing a rollout give: a line, and the running totals of a session.
 
 One line of a rollout is one JSON object, its keys in this order, ended by LF:
 
@@ -13,7 +13,6 @@ One line of a rollout is one JSON object, its keys in this order, ended by LF:
 """
 
 from collections.abc import Mapping
-from enum import StrEnum
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -44,32 +43,6 @@ class Line(NamedTuple):
         """The turn that the record says it belongs to."""
         turn = self.payload.get("turn")
         return turn if isinstance(turn, int) else None
-
-
-class DamageKind(StrEnum):
-    """Why a stretch of a rollout is not a record."""
-
-    TORN = "torn"
-    NOT_UTF8 = "not-utf8"
-    NOT_JSON = "not-json"
-    TOO_DEEP = "too-deep"
-    TOO_LONG = "too-long"
-    NOT_A_RECORD = "not-a-record"
-
-
-class Damage(NamedTuple):
-    """One line that could not be read. Only itself is lost."""
-
-    kind: DamageKind
-    number: int
-    offset: int
-    length: int
-    detail: str
-
-    @property
-    def sentence(self) -> str:
-        """One plain sentence for a person."""
-        return f"line {self.number} (byte {self.offset}, {self.length} bytes) is skipped: {self.detail}"
 
 
 class Totals(NamedTuple):

@@ -6,11 +6,14 @@ compressed one would stand beside it under a suffix of its own, so the digest ke
 Memory is bounded by WHOLE_LIMIT plus what one `feed` is given.
 """
 
-from hashlib import sha256
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from doorward.sessions.home import Home, private_folder
-from doorward.sessions.unnamed_file import UnnamedFile
+
+if TYPE_CHECKING:
+    from hashlib import _Hash
+
+    from doorward.sessions.unnamed_file import UnnamedFile
 
 WHOLE_LIMIT = 65536
 """Bytes of both streams together that a record holds whole."""
@@ -67,7 +70,7 @@ class OutputRecorder:
         self._kept = bytearray()
         """All bytes so far; once there is a file, the head and then the latest bytes."""
         self._file: UnnamedFile | None = None
-        self._digest = sha256()
+        self._digest: _Hash | None = None
         self._counts = {"stdout": 0, "stderr": 0}
 
     def feed(self, stream: Stream, data: bytes) -> None:
@@ -77,8 +80,14 @@ class OutputRecorder:
             if len(self._kept) + len(data) <= WHOLE_LIMIT:
                 self._kept += data
                 return
+            # only an output that becomes a blob pays for these: hashlib loads OpenSSL, fast on bulk, slow to load
+            from hashlib import sha256
+
+            from doorward.sessions.unnamed_file import UnnamedFile
+
             self._home.ensure()
             self._file = UnnamedFile(self._home.blobs)
+            self._digest = sha256()
             self._store(bytes(self._kept))
         self._store(data)
         self._kept += data
@@ -87,14 +96,14 @@ class OutputRecorder:
             del self._kept[KEPT_EACH + 4 : -(KEPT_EACH + 4)]
 
     def _store(self, data: bytes) -> None:
-        assert self._file is not None
+        assert self._file is not None and self._digest is not None
         self._file.write(data)
         self._digest.update(data)
 
     def finish(self) -> OutputRecord:
         """The record; a blob is in its place when this returns."""
         stdout, stderr = self._counts["stdout"], self._counts["stderr"]
-        if self._file is None:
+        if self._file is None or self._digest is None:
             return OutputRecord(_text(self._kept), "", 0, stdout, stderr, None)
         total = stdout + stderr
         blob = Blob(self._digest.hexdigest(), total)

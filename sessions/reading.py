@@ -9,9 +9,10 @@
 import os
 from collections.abc import Iterator
 
+from doorward.sessions.damage import Damage, DamageKind
 from doorward.sessions.decoding import decoded
 from doorward.sessions.home import StoreError
-from doorward.sessions.line import Damage, DamageKind, Line
+from doorward.sessions.line import Line
 from doorward.sessions.long_line import summarised
 from doorward.sessions.regular_file import open_regular
 

@@ -14,17 +14,19 @@ import json
 import os
 import time
 from collections.abc import Mapping
-from hashlib import sha256
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from doorward.sessions import chain, items, lock
 from doorward.sessions.home import FILE_MODE, Home, StoreError, private_folder
-from doorward.sessions.ids import ROLLOUT_NAME, day_folder, rollout_name, uuid7
+from doorward.sessions.ids import day_folder, rollout_name, session_in, uuid7
 from doorward.sessions.line import Line, Totals
 from doorward.sessions.regular_file import open_regular
-from doorward.sessions.tail import CHUNK, Tail, read_tail
+from doorward.sessions.sha256 import sha256
 from doorward.sessions.timestamps import rfc3339
+
+if TYPE_CHECKING:  # a new session has nothing before it to read
+    from doorward.sessions.tail import Tail
 
 RECORD_LIMIT = 256 << 20
 """Bytes. Outputs go to blobs long before; a record past this is a mistake of the caller."""
@@ -94,16 +96,16 @@ class Rollout:
     @classmethod
     def open(cls, home: Home, path: str) -> Self:
         """An existing rollout, to go on where it ends. Raises RolloutBusy, RolloutError."""
-        named = ROLLOUT_NAME.fullmatch(os.path.basename(path))
-        if named is None:
+        session = session_in(os.path.basename(path))
+        if session is None:
             raise RolloutError(f"{path} is not named as a rollout (rollout-TIME-UUID.jsonl)")
         if path.startswith(home.archived + "/"):
-            raise RolloutError(f"the session is archived: doorward unarchive {named[1]}")
+            raise RolloutError(f"the session is archived: doorward unarchive {session}")
         try:
             descriptor = open_regular(path, os.O_RDWR | os.O_APPEND)
         except StoreError as error:
             raise RolloutError(str(error)) from error
-        rollout = cls(descriptor, path, named[1])
+        rollout = cls(descriptor, path, session)
         try:
             rollout._go_on()
         except BaseException:
@@ -144,8 +146,10 @@ class Rollout:
             self.append(*items.turn_interrupted(self.id, tail.totals.turn))
             self.interrupted = tail.totals.turn
 
-    def _find_end(self, size: int) -> Tail:
+    def _find_end(self, size: int) -> "Tail":
         """Takes number, link and totals from what stands in the file."""
+        from doorward.sessions.tail import read_tail
+
         tail = read_tail(self._descriptor, size)
         if tail.linked_end < self._linked_end:
             raise RolloutError(f"{self.path} has become shorter: another program cut it")
@@ -235,6 +239,8 @@ class Rollout:
             closing = b"\n"
         count = size + len(closing) - self._linked_end
         if count > 0:
+            from doorward.sessions.tail import CHUNK
+
             digest = sha256()
             for start in range(self._linked_end, size, CHUNK):
                 digest.update(os.pread(self._descriptor, min(CHUNK, size - start), start))

@@ -2,9 +2,10 @@
 
 from collections.abc import Callable, Iterable, Iterator
 
+from doorward.sessions.damage import Damage
 from doorward.sessions.harmless_text import harmless, harmless_line
 from doorward.sessions.items import command_line
-from doorward.sessions.line import Damage, JsonObject, Line
+from doorward.sessions.line import JsonObject, Line
 from doorward.sessions.turns import Refused, Renamed, Traffic, Turn, parts
 
 OUTPUT_LINES = 20

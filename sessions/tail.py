@@ -9,9 +9,10 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from doorward.sessions import chain
+from doorward.sessions.damage import Damage, DamageKind
 from doorward.sessions.decoding import decoded
 from doorward.sessions.items import advanced
-from doorward.sessions.line import Damage, DamageKind, Line, Totals, totals_from
+from doorward.sessions.line import Line, Totals, totals_from
 from doorward.sessions.long_line import summarised
 
 CHUNK = 65536

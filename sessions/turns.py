@@ -7,8 +7,9 @@ is as small as those places are.
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
+from doorward.sessions.damage import Damage
 from doorward.sessions.items import turn_change
-from doorward.sessions.line import Damage, JsonObject, Line
+from doorward.sessions.line import JsonObject, Line
 
 SAID_LIMIT = 2000
 

@@ -42,7 +42,7 @@ def main(args: list[str]) -> int:
 
 
 def _raw(path: str) -> int:
-    from doorward.sessions.line import Damage
+    from doorward.sessions.damage import Damage
     from doorward.sessions.reading import stored_bytes
 
     for line in stored_bytes(path):

@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
+from doorward.sessions.damage import Damage
 from doorward.sessions.home import Home
-from doorward.sessions.line import Damage, Line
+from doorward.sessions.line import Line
 from doorward.sessions.reading import read_lines
 from doorward.sessions.rollout import Rollout
 

@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from doorward.sessions.damage import Damage, DamageKind
 from doorward.sessions.decoding import decoded
-from doorward.sessions.line import Damage, DamageKind, Line
+from doorward.sessions.line import Line
 
 GOOD = b'{"timestamp":"t","ordinal":3,"type":"x","payload":{"turn":2},"metadata":{"turn":2}}'
 

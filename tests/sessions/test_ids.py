@@ -3,7 +3,7 @@
 import time
 import uuid
 
-from doorward.sessions.ids import ROLLOUT_NAME, as_uuid, day_folder, rollout_name, uuid7, uuid7_milliseconds
+from doorward.sessions.ids import as_uuid, day_folder, rollout_name, session_in, uuid7, uuid7_milliseconds
 
 
 def test_an_id_is_a_version_7_uuid_of_its_time() -> None:
@@ -42,6 +42,6 @@ def test_a_file_name_holds_time_and_id() -> None:
     name = rollout_name(made, moment)
     assert name == f"rollout-2025-11-29T23-41-00-{made}.jsonl"
     assert day_folder(moment) == "2025/11/29"
-    found = ROLLOUT_NAME.fullmatch(name)
-    assert found is not None
-    assert found[1] == made
+    assert session_in(name) == made
+    assert session_in(name + "\n") is None
+    assert session_in(f"x{name}") is None

@@ -12,8 +12,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from doorward.sessions import reading
+from doorward.sessions.damage import Damage, DamageKind
 from doorward.sessions.home import Home, StoreError
-from doorward.sessions.line import Damage, DamageKind, Line
+from doorward.sessions.line import Line
 from doorward.sessions.reading import read_lines, stored_bytes
 from doorward.sessions.rollout import Rollout
 

@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 
 from doorward.sessions import items
+from doorward.sessions.damage import Damage, DamageKind
 from doorward.sessions.home import Home
-from doorward.sessions.line import Damage, DamageKind, Line
+from doorward.sessions.line import Line
 from doorward.sessions.rollout import Rollout, RolloutBusy, RolloutError
 from doorward.sessions.verify import verify
 

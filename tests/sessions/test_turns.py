@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from doorward.sessions import items
-from doorward.sessions.line import Damage, DamageKind, Line
+from doorward.sessions.damage import Damage, DamageKind
+from doorward.sessions.line import Line
 from doorward.sessions.turns import Renamed, Turn, parts
 
 SESSION = "019ad1d2-0000-7000-8000-000000000001"
