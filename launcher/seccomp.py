@@ -2,7 +2,7 @@
 
 A cached file is named by the digest of the rules it was built from and the digest of its content, so a file
 that was cut short or changed is not used but built again. Importing the binding costs 50 ms; a cache hit
-imports nothing but hashlib.
+imports neither it nor OpenSSL.
 """
 
 import os
@@ -10,6 +10,7 @@ from typing import Any
 
 from doorward.launcher.interface import SandboxUnavailable
 from doorward.launcher.syscall_rules import ENOSYS, Refused, refused_calls
+from doorward.sessions.sha256 import sha256
 
 # Part of the rules' digest: raise it when the way rules become a filter changes.
 _BUILD = b"1"
@@ -19,8 +20,6 @@ _MAXIMUM = 4096 * 8
 
 def filter_bytes(cache_dir: str, machine: str | None = None) -> bytes:
     """The filter for this machine. Raises SandboxUnavailable where it cannot be built."""
-    from hashlib import sha256
-
     machine = machine or os.uname().machine
     rules = refused_calls(machine)
     source = sha256(_BUILD + machine.encode() + repr(rules).encode()).hexdigest()[:16]
