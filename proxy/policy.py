@@ -9,6 +9,7 @@ from doorward.allowlists.decision import Decision
 from doorward.allowlists.host import Address, Host, MalformedHost, parse_rule_host
 from doorward.allowlists.ruleset import AddressVerdict, RuleSet
 from doorward.allowlists.settings import MalformedSettings, rule_set_from_settings
+from doorward.proxy.interface_addresses import InterfaceAddresses, interface_addresses
 from doorward.proxy.limits import DEFAULT, Limits, limits_from
 from doorward.proxy.parent import MalformedParent, Parent, parse_parent
 from doorward.proxy.resolver import IP
@@ -19,7 +20,7 @@ _REMEMBERED = 1024  # decisions, and verdicts; a client that asks for more names
 class Policy:
     """Immutable; a reload puts another in its place. `parent_resolves`: zones whose names go to the parent by name."""
 
-    __slots__ = ("_verdicts", "decide", "limits", "parent", "parent_resolves", "rules")
+    __slots__ = ("_verdicts", "decide", "limits", "notices", "parent", "parent_resolves", "rules")
 
     decide: Callable[[Host, int], Decision]
     """The rule set's decision by name; remembered, since a client asks for few hosts many times."""
@@ -30,11 +31,13 @@ class Policy:
         limits: Limits = DEFAULT,
         parent: Parent | None = None,
         parent_resolves: frozenset[str] = frozenset(),
+        notices: tuple[str, ...] = (),
     ) -> None:
         self.rules = rules
         self.limits = limits
         self.parent = parent
         self.parent_resolves = parent_resolves
+        self.notices = notices  # what a person should hear before the run
         self.decide = lru_cache(_REMEMBERED)(rules.decide)
         self._verdicts: dict[tuple[Host, int, tuple[IP, ...]], tuple[Decision, AddressVerdict]] = {}
 
@@ -62,9 +65,12 @@ class Policy:
         return True
 
 
-def policy_from_settings(settings: Mapping[str, object]) -> Policy:
-    """The settings a supervisor sends: those of a rule set, `limits`, `upstream_proxy`, `upstream_resolves`. Raises
-    MalformedRule, MalformedSettings, MalformedLimit or MalformedParent."""
+def policy_from_settings(
+    settings: Mapping[str, object], own: Callable[[], InterfaceAddresses] = interface_addresses
+) -> Policy:
+    """The settings a supervisor sends: those of a rule set, `limits`, `upstream_proxy`, `upstream_resolves`. `own`
+    tells the machine's addresses of the moment. Raises MalformedRule, MalformedSettings, MalformedLimit or
+    MalformedParent."""
     limits = settings.get("limits") or {}
     url = settings.get("upstream_proxy")
     zones = settings.get("upstream_resolves") or []
@@ -72,11 +78,14 @@ def policy_from_settings(settings: Mapping[str, object]) -> Policy:
         raise MalformedSettings("limits is an object, upstream_proxy text or null, upstream_resolves a list")
     if zones and url is None:
         raise MalformedParent("upstream_resolves names hosts for an upstream proxy, and upstream_proxy gives none.")
+    mine = own()
+    rules = rule_set_from_settings(settings, mine.addresses)
     return Policy(
-        rule_set_from_settings(settings),
+        rules,
         limits_from(limits),
         None if url is None else parse_parent(url),
         frozenset(_zone(zone) for zone in zones),
+        (*rules.notices, mine.notice) if mine.notice else rules.notices,
     )
 
 

@@ -28,7 +28,7 @@ from doorward.proxy.policy import Policy, policy_from_settings
 if TYPE_CHECKING:
     from doorward.proxy.runs import Runs
 
-# The first four reach the whole group, and the supervisor decides what they mean; SIGPIPE is an EPIPE, also of splice(2).
+# The first four reach the whole group, and the supervisor decides what they mean; SIGPIPE comes as EPIPE instead.
 _IGNORED = (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP, signal.SIGTERM, signal.SIGPIPE)
 _COLLECT_AFTER = 10_000  # objects; connections make many, and hardly a cycle among them
 
@@ -116,7 +116,7 @@ class ProxyProcess:
             self._complain(policy_id, str(error))
             return
         self._policies[policy_id] = policy
-        self._control.tell({"type": "ready", "policy": policy_id, "notices": list(policy.rules.notices)})
+        self._control.tell({"type": "ready", "policy": policy_id, "notices": list(policy.notices)})
         self._runs.reload(policy_id, policy)
         early, self._early = self._early, []
         for run, wanted, listener in early:

@@ -11,6 +11,7 @@ from doorward.allowlists.decision import Effect
 from doorward.allowlists.host import Address, Name
 from doorward.allowlists.rule import MalformedRule
 from doorward.allowlists.settings import MalformedSettings
+from doorward.proxy.interface_addresses import InterfaceAddresses
 from doorward.proxy.limits import DEFAULT, MalformedLimit
 from doorward.proxy.parent import MalformedParent
 from doorward.proxy.policy import _REMEMBERED, Policy, policy_from_settings
@@ -70,6 +71,17 @@ def test_which_names_go_by_name() -> None:
     assert not policy.goes_by_name(Address(ip_address("192.0.2.1")))
     direct = Policy(policy.rules, parent_resolves=frozenset(["corp.example"]))
     assert not direct.goes_by_name(Name("corp.example")), "without a parent nobody else resolves"
+
+
+def test_the_machines_own_public_addresses_are_local() -> None:
+    mine = (ip_address("93.184.216.34"),)
+    policy = policy_from_settings(settings("*"), lambda: InterfaceAddresses(mine))
+    assert policy.decide(Address(mine[0]), 443).effect is Effect.DENY
+    assert not policy.judge(policy.decide(Name("a.test"), 443), mine).usable
+    assert policy.notices == policy.rules.notices
+    unknown = policy_from_settings(settings("*"), lambda: InterfaceAddresses((), "they cannot be read"))
+    assert unknown.decide(Address(mine[0]), 443).effect is Effect.ALLOW
+    assert unknown.notices[-1] == "they cannot be read"
 
 
 def test_remembered_verdicts_are_those_of_the_rules() -> None:
