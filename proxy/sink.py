@@ -1,0 +1,27 @@
+"""A sink for a door that stands alone: each item is handed to a function, before anything is answered."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from doorward.proxy.loop import Loop, Promise
+from doorward.proxy.records import Item
+
+
+class FunctionSink:
+    """`keep(run, item)` has kept the item when it returns. What it raises closes the connection it is about."""
+
+    def __init__(self, loop: Loop, keep: Callable[[str, Item], None]) -> None:
+        self._keep = keep
+        self._kept: Promise[None] = Promise(loop)
+        self._kept.set(None)
+
+    def post(self, run: str, items: list[Item]) -> None:
+        """See `records.Sink`."""
+        for item in items:
+            self._keep(run, item)
+
+    def submit(self, run: str, items: list[Item]) -> Promise[None]:
+        """See `records.Sink`."""
+        self.post(run, items)
+        return self._kept
