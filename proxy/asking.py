@@ -62,16 +62,17 @@ class Asking:
         self._decider = decider
         self._seconds = seconds
         self._open: dict[tuple[Host, str, int], _Open] = {}
-        self._for_session: set[tuple[Host, str, int]] = set()
+        self._for_session: dict[tuple[Host, str, int], Decision] = {}
 
     async def ask(self, rules: RuleSet, question: Question, client: Channel) -> Decision:
         """An allow, or a deny with `not_answered`. Raises HungUp when the client leaves first."""
         key = (question.host, question.protocol, question.port)
-        if key in self._for_session:
-            return rules.granted(question.decision, "for this session")
+        known = self._for_session.get(key)
+        if known is not None:
+            return known
         asked = self._open.get(key)
         if asked is None:
-            asked = self._open[key] = self._begin(key, question)
+            asked = self._open[key] = self._begin(rules, key, question)
         asked.waiting += 1
         try:
             answer = await self._answer(asked, client)
@@ -83,19 +84,19 @@ class Asking:
         if answer is Answer.ALLOW_ONCE:
             return rules.granted(question.decision, "once")
         if answer is Answer.ALLOW_FOR_SESSION:
-            return rules.granted(question.decision, "for this session")
+            return self._for_session[key]
         why = "the answer was no" if answer is Answer.DENY else "nobody answered"
         message = f"{question.decision.message}, and when asked, {why}"
         return question.decision.refused(Reason.NOT_ANSWERED, Source.DECIDER, message)
 
-    def _begin(self, key: tuple[Host, str, int], question: Question) -> _Open:
+    def _begin(self, rules: RuleSet, key: tuple[Host, str, int], question: Question) -> _Open:
         promise: Promise[Answer | None] = Promise(self._loop)
 
         async def work() -> None:
             try:
                 answer = Answer(await self._decider(question))
                 if answer is Answer.ALLOW_FOR_SESSION:
-                    self._for_session.add(key)
+                    self._for_session[key] = rules.granted(question.decision, "for this session")
                 promise.set(answer)
             except Exception:  # a decider that fails has not said yes
                 promise.set(None)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from doorward.allowlists.decision import Decision, Reason, Source
+from doorward.allowlists.decision import Decision, Effect, Reason, Source
 from doorward.allowlists.host import Host, host_text
 from doorward.proxy import records
 from doorward.proxy.admission import NotAdmitted, Unreachable, decide
@@ -45,7 +45,7 @@ class Connection:
         self.channel = channel
         self.idle = True
         self.deadline = self.loop.now + server.policy.limits.head_time
-        self._accounts: dict[tuple[object, ...], Account] = {}
+        self._accounts: dict[tuple[Host, int, int, str], Account] = {}
 
     async def serve(self) -> None:
         """Serve it to its end; the channel is its owner's to close. Raises nothing but what is a fault of ours."""
@@ -65,19 +65,21 @@ class Connection:
     async def decide(self, protocol: str, method: str, host: Host, port: int) -> Decision:
         """The decision by name: an allow. Raises NotAdmitted; OSError when the client left while somebody was asked."""
         server = self.server
+        known = server.policy.decide(host, port)
+        if known.effect is Effect.ALLOW:
+            return known
         try:
             return await decide(server.policy, host, port, protocol, server.asking, self.channel)
         except HungUp:
-            asked = server.policy.decide(host, port)
-            message = f"{asked.message}, and the client left before an answer"
-            decision = asked.refused(Reason.NOT_ANSWERED, Source.DECIDER, message)
+            message = f"{known.message}, and the client left before an answer"
+            decision = known.refused(Reason.NOT_ANSWERED, Source.DECIDER, message)
             refusal = refusal_from(decision, protocol=protocol, method=method, host_text=host_text(host), port=port)
             server.sink.post(server.run, records.refused(decision, refusal, self.loop.now))
             raise ConnectionAbortedError from None
 
     def account(self, decision: Decision, protocol: str, method: str) -> Account:
         """The account of this decision; a new one's record is on its way: wait for `receipt` before any answer."""
-        key = (decision.host, decision.port, decision.rule, protocol)
+        key = _key(decision, protocol)
         account = self._accounts.get(key)
         if account is None:
             if len(self._accounts) >= _ACCOUNTS:
@@ -97,7 +99,7 @@ class Connection:
 
     async def failed(self, failure: Unreachable, decision: Decision, protocol: str, method: str) -> None:
         """Keep the record of an allowed request that got nowhere; then it may be told."""
-        key = (decision.host, decision.port, decision.rule, protocol)
+        key = _key(decision, protocol)
         account = self._accounts.pop(key, None)
         if account is None:
             account = Account(decision, protocol, method, self.loop.now)
@@ -139,3 +141,8 @@ class Connection:
                 items.append(account.closed(self.loop.now))
             self._accounts.clear()
             self.server.sink.post(self.server.run, items)
+
+
+def _key(decision: Decision, protocol: str) -> tuple[Host, int, int, str]:
+    """What an account is for. The rule by its identity: it lives as long as the account, and its hash is a long one."""
+    return decision.host, decision.port, id(decision.rule), protocol

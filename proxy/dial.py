@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from typing import Protocol
 
 from doorward.proxy.channel import Channel, tune
-from doorward.proxy.loop import Loop
+from doorward.proxy.loop import DeadlinePassed, Loop
 from doorward.proxy.resolver import IP
 
 STAGGER = 0.25
@@ -62,7 +62,9 @@ def in_order(addresses: Iterable[IP]) -> list[IP]:
 
 async def dial(loop: Loop, dialler: Dialler, addresses: Sequence[IP], port: int, seconds: float) -> tuple[Channel, IP]:
     """A connected channel and the address it leads to. Raises DialFailed when all failed or `seconds` passed."""
-    waiting = in_order(addresses) if len(addresses) > 1 else list(addresses)
+    if len(addresses) == 1:
+        return await _dial_one(loop, dialler, addresses[0], port, seconds), addresses[0]
+    waiting = in_order(addresses)
     deadline = loop.now + seconds
     next_start = loop.now
     attempts: list[tuple[Channel, IP]] = []
@@ -84,8 +86,7 @@ async def dial(loop: Loop, dialler: Dialler, addresses: Sequence[IP], port: int,
                 limit = min(deadline, next_start) if waiting else deadline
                 await loop.wait_any((), [channel for channel, _ in attempts], limit)
                 if loop.now >= deadline and not any(channel.can_write for channel, _ in attempts):
-                    where = _where(attempts[-1][1], port)
-                    raise DialFailed(f"Cannot connect: {where} did not answer in {seconds:g} s.")
+                    raise _silent(attempts[-1][1], port, seconds)
                 continue
             channel, ip = decided
             code = channel.sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
@@ -99,6 +100,31 @@ async def dial(loop: Loop, dialler: Dialler, addresses: Sequence[IP], port: int,
     finally:
         for channel, _ in attempts:
             channel.close()
+
+
+async def _dial_one(loop: Loop, dialler: Dialler, ip: IP, port: int, seconds: float) -> Channel:
+    """The same for a single address, the most frequent case."""
+    try:
+        channel = dialler.begin(loop, ip, port)
+    except OSError as error:
+        raise DialFailed(f"Cannot connect: {_where(ip, port)}: {_why(error.errno)}.") from None
+    try:
+        await channel.writable(loop.now + seconds)
+        code = channel.sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+        if code:
+            raise DialFailed(f"Cannot connect: {_where(ip, port)}: {_why(code)}.")
+    except DeadlinePassed:
+        channel.close()
+        raise _silent(ip, port, seconds) from None
+    except BaseException:
+        channel.close()
+        raise
+    channel.can_read = True
+    return channel
+
+
+def _silent(ip: IP, port: int, seconds: float) -> DialFailed:
+    return DialFailed(f"Cannot connect: {_where(ip, port)} did not answer in {seconds:g} s.")
 
 
 def _where(ip: IP, port: int) -> str:

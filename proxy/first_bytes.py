@@ -26,12 +26,13 @@ from doorward.proxy.limits import Limits
 from doorward.proxy.target import host_header, names_agree, parse_authority
 
 _H2_PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"  # RFC 9113 §3.4: not a head of HTTP/1
-_REQUEST_LINE = re.compile(rb"[\r\n]*[^\n]*[ \t\v\f\r]HTTP/[^\n]*\n", re.IGNORECASE)
-_METHODS = (
+_VERSION = re.compile(rb"[ \t\v\f\r]HTTP/", re.IGNORECASE)
+_METHODS = frozenset(
     b"ACL BIND CHECKOUT CONNECT COPY DELETE GET HEAD LINK LOCK M-SEARCH MERGE MKACTIVITY MKCALENDAR MKCOL MOVE NOTIFY "
     b"OPTIONS PATCH POST PRI PROPFIND PROPPATCH PURGE PUT QUERY REBIND REPORT SEARCH SOURCE SUBSCRIBE TRACE UNBIND "
-    b"UNLINK UNLOCK UNSUBSCRIBE"
-).split()
+    b"UNLINK UNLOCK UNSUBSCRIBE".split()
+)
+_BEGINNINGS = frozenset(method[:size] for method in _METHODS for size in range(len(method) + 1))
 _WORD = re.compile(rb"[A-Z-]*")
 
 
@@ -138,15 +139,15 @@ class FirstBytes:
             self._judge_head(data)
             return
         whole = self.data
-        if _REQUEST_LINE.match(whole) is not None:
+        line, whole_line, _ = whole.lstrip(b"\r\n").partition(b"\n")
+        if whole_line and _VERSION.search(line) is not None:
             if _H2_PREFACE.startswith(whole[: len(_H2_PREFACE)]):
                 if len(whole) >= len(_H2_PREFACE):
                     self._judge_raw()
                 return
             self._reader = RequestReader(self._limits)
             self._judge_head(whole)
-            return
-        if not self._begins_like_a_head(whole):
+        elif whole_line or not _begins_like_a_head(line):
             self._judge_raw()
         elif len(whole) > self._limits.request_line:
             self._refuse("it begins like an HTTP head with an overlong first line")
@@ -193,18 +194,17 @@ class FirstBytes:
             what = "HTTP head" if self._not_tls else "ClientHello"
             self._refuse(f"its {what} {how}")
 
-    @staticmethod
-    def _begins_like_a_head(data: bytes) -> bool:
-        """Whether more bytes may turn this into a first line with a known method."""
-        line = data.lstrip(b"\r\n")
-        match = _WORD.match(line)
-        assert match is not None
-        word = match.group()
-        if len(word) == len(line):
-            return any(method.startswith(word) for method in _METHODS)
-        return word in _METHODS and line[len(word)] in b" \t\v\f\r" and b"\n" not in line
-
     def _refuse(self, why: str, said: str = "") -> None:
         if self.finding is None:
             asked = authority_text(self.host, self.port)
             self.finding = Disagreement(f"the tunnel was opened to {asked}, but {why}", said)
+
+
+def _begins_like_a_head(line: bytes) -> bool:
+    """Whether more bytes may turn this into a first line with a known method."""
+    match = _WORD.match(line)
+    assert match is not None
+    word = match.group()
+    if len(word) == len(line):
+        return word in _BEGINNINGS
+    return word in _METHODS and line[len(word)] in b" \t\v\f\r"

@@ -99,13 +99,14 @@ class Account:
         return [self.closed(now), {"type": "refusal", "payload": {**refusal.to_json(), "connection": self.connection}}]
 
     def _subject(self) -> Item:
+        """What both items say. The enum members are text, and JSON takes them for it."""
         decision = self.decision
         return {
             "version": VERSION,
             "connection": self.connection,
-            "decision": decision.effect.value,
-            "reason": decision.reason.value,
-            "source": decision.source.value,
+            "decision": decision.effect,
+            "reason": decision.reason,
+            "source": decision.source,
             "rule": None if decision.rule is None else decision.rule.text,
             "host": self.host,
             "port": decision.port,

@@ -160,6 +160,13 @@ class Flow:
         return budget <= 0
 
     @property
+    def may_move(self) -> bool:
+        """Whether a turn is worth its call."""
+        if self.done:
+            return False
+        return self._ended or (self.sink.can_write and (self.source.can_read or self._held > 0 or len(self._rest) > 0))
+
+    @property
     def waits_to_read(self) -> bool:
         """After a turn that gave False: it is the source that has nothing, not the sink that has no room."""
         return not self._rest and not self._held and self.sink.can_write

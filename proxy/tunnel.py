@@ -49,10 +49,10 @@ class Tunnel:
         loop, up, down = self.loop, self.up, self.down
         while True:
             more = False
-            if not up.done:
+            if up.may_move:
                 more = up.turn(TURN)
                 down.last = up.done
-            if not down.done:
+            if down.may_move:
                 more = down.turn(TURN) or more
                 up.last = down.done
             if up.done or down.done:

@@ -222,3 +222,11 @@ def test_who_may_speak_first() -> None:
     assert not judge(port=80).server_may_speak
     assert not judge(port=443, named=True).server_may_speak
     assert judge(port=443, named=True, any_tls=True).server_may_speak
+
+
+def test_hostile_first_bytes_cost_little() -> None:
+    """Linear, whatever the bytes: a person's patience is not a test, so only what would take minutes fails here."""
+    for data in (b"\r" * 8000 + b"x\n", b" HTTP" * 2000, b"\r\n" * 4000, b"GET " + b"\r" * 8100):
+        first = judge(port=8080, named=True)
+        for _ in range(20):
+            first.feed(data)

@@ -34,4 +34,5 @@ def test_ready_needs_no_protocol() -> None:
 def test_the_doors_lower_floors_alone() -> None:
     """A folder imports only from floors below it (DESIGN.md §3)."""
     others = ("doorward.sessions", "doorward.gates", "doorward.launcher")
-    assert not [name for name in imported("import doorward.proxy.process, doorward.proxy.runs") if name.startswith(others)]
+    loaded = imported("import doorward.proxy.process, doorward.proxy.runs")
+    assert not [name for name in loaded if name.startswith(others)]
