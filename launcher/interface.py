@@ -5,7 +5,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
 
 if TYPE_CHECKING:
-    from socket import socket
+    from _socket import socket  # which the supervisor takes, and `socket.socket` is one
 
 # The proxy's port inside a sandbox with its own network namespace, on 127.0.0.1 and on ::1.
 # Nothing else lives in that namespace, so it can be fixed.

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from doorward.launcher.interface import Command, Stdio
 
 if TYPE_CHECKING:
-    from socket import socket
+    from _socket import socket  # which the supervisor takes, and `socket.socket` is one
 
 
 class Launch(NamedTuple):

@@ -32,7 +32,7 @@ from doorward.launcher.seccomp import filter_bytes
 from doorward.launcher.survey import Survey, survey
 
 if TYPE_CHECKING:
-    from socket import socket
+    from _socket import socket  # which the supervisor takes, and `socket.socket` is one
 
 # bubblewrap says its child's pid within milliseconds of its start.
 SETUP_DEADLINE_S = 10.0

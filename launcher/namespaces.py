@@ -31,7 +31,7 @@ from doorward.launcher.interface import PROXY_PORT
 from doorward.launcher.syscalls import CLONE_NEWNET, CLONE_NEWUSER, setns, unshare
 
 if TYPE_CHECKING:
-    from socket import socket
+    from _socket import socket  # which the supervisor takes, and `socket.socket` is one
 
 _SIOCGIFFLAGS = 0x8913  # <linux/sockios.h>
 _SIOCSIFFLAGS = 0x8914
