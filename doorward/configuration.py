@@ -22,7 +22,7 @@ SYSTEM_FILE: Final = "/etc/doorward/config.toml"
 PROJECT_FILE: Final = ".doorward/config.toml"
 
 _SYSTEM, _HOME, _PROJECT, _PROFILE, _COMMAND_LINE = 1, 2, 3, 4, 5
-_PROFILE_NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
+_PROFILE_NAME: Final = r"[A-Za-z0-9_][A-Za-z0-9_.-]*"
 
 
 class Configuration(NamedTuple):
@@ -233,7 +233,7 @@ def _unread_file(cwd: str, home: str) -> str | None:
 def _profile(gathering: Gathering, home: str, name: str) -> None:
     folder = os.path.join(home, "profiles")
     file = os.path.join(folder, f"{name}.toml")
-    if _PROFILE_NAME.fullmatch(name) and _file(gathering, file, f"profiles/{name}.toml", _PROFILE, "profile"):
+    if re.fullmatch(_PROFILE_NAME, name) and _file(gathering, file, f"profiles/{name}.toml", _PROFILE, "profile"):
         return
     try:
         known = sorted(each.removesuffix(".toml") for each in os.listdir(folder) if each.endswith(".toml"))

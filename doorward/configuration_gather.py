@@ -5,14 +5,12 @@ import re
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from doorward.configuration_schema import ARRAYS, KEY, KEYS, Key, Kind, Project, Tree, tree
-from doorward.configuration_value import checked, shown
-from doorward.gates.dial import NETWORK_OF_MODE, SandboxMode
+from doorward.configuration_schema import ARRAYS, KEY, KEYS, NETWORK_OF_MODE, Key, Kind, Project, Tree, tree
 
 if TYPE_CHECKING:  # loaded where there is a mistake to tell
     from doorward.configuration_error import Problem
 
-_BARE: Final = re.compile(r"[A-Za-z0-9_-]+")
+_BARE: Final = r"[A-Za-z0-9_-]+"
 
 
 class Origin(NamedTuple):
@@ -76,7 +74,7 @@ class Gathering:
         if key.name in self.values:
             return self.values[key.name].value
         if key.name == "network.mode":
-            return str(NETWORK_OF_MODE[SandboxMode(str(self.effective(KEY["sandbox_mode"])))])
+            return NETWORK_OF_MODE[str(self.effective(KEY["sandbox_mode"]))]
         return key.default
 
     def _walk(
@@ -99,6 +97,8 @@ class Gathering:
             elif isinstance(value, Mapping):
                 self._walk(below, here, value, rank, place, layer, before)
             else:
+                from doorward.configuration_value import shown
+
                 inside = ", ".join(f"{dotted(here)}.{key}" for key in below)
                 self._problem(place, here, f"is a table, not {shown(value)}", f"its keys are {inside}")
 
@@ -118,6 +118,8 @@ class Gathering:
         if layer == "project" and key.project is Project.NOTHING:
             self._problem(place, path, "a project's own file cannot set this", "set it in $DOORWARD_HOME/config.toml")
             return
+        from doorward.configuration_value import checked  # only where some layer says something
+
         mistakes = len(self.problems)
         kept = checked(
             key, value, self._env, lambda inner, text, right: self._problem(place, (*path, *inner), text, right)
@@ -175,7 +177,7 @@ def _looser(key: Key, value: str, than: str) -> bool:
 
 def dotted(path: tuple[str | int, ...]) -> str:
     """A path as TOML spells it; an array's entry as its array."""
-    return ".".join(part if _BARE.fullmatch(part) else f'"{part}"' for part in path if isinstance(part, str))
+    return ".".join(part if re.fullmatch(_BARE, part) else f'"{part}"' for part in path if isinstance(part, str))
 
 
 def _suggestion(path: tuple[str, ...]) -> str | None:

@@ -4,7 +4,7 @@ A key that nothing reads must not be here. To add one, add a row.
 """
 
 from enum import StrEnum
-from typing import Final, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 from doorward.gates.features import FEATURES
 
@@ -205,6 +205,13 @@ KEYS: Final = (
 )
 
 KEY: Final = {key.name: key for key in KEYS}
+
+NETWORK_OF_MODE: Final[dict[str, Literal["off", "proxied", "full"]]] = {
+    "read-only": "off",
+    "workspace-write": "proxied",
+    "danger-full-access": "full",
+}
+"""The network mode where none was given, by `sandbox_mode` (DESIGN §6)."""
 
 Tree = dict[str, "Key | Tree"]
 

@@ -10,9 +10,9 @@ Complain = Callable[[tuple[str | int, ...], str, str | None], None]
 """Called with where in the value (empty: the value itself), what is wrong, and a suggestion."""
 
 _MOST: Final = 10**9
-_UPSTREAM: Final = re.compile(r"http://[^\s/?#]+/?")
-_VARIABLE: Final = re.compile(r"[^=\0]+")
-_DOMAIN: Final = re.compile(r"[^\s/:@]+")
+_UPSTREAM: Final = r"http://[^\s/?#]+/?"
+_VARIABLE: Final = r"[^=\0]+"
+_DOMAIN: Final = r"[^\s/:@]+"
 
 
 def checked(key: Key, value: object, env: Mapping[str, str], complain: Complain) -> object:
@@ -65,10 +65,10 @@ def _count(key: Key, value: object) -> Wrong:
 
 
 def _url(key: Key, value: object) -> Wrong:
-    if isinstance(value, str) and _UPSTREAM.fullmatch(value):
+    if isinstance(value, str) and re.fullmatch(_UPSTREAM, value):
         return None
     near = None
-    if isinstance(value, str) and "://" not in value and _UPSTREAM.fullmatch(f"http://{value}"):
+    if isinstance(value, str) and "://" not in value and re.fullmatch(_UPSTREAM, f"http://{value}"):
         near = f'write "http://{value}"'
     return f'must be a URL such as "http://proxy.corp:3128", not {shown(value)}', near
 
@@ -137,7 +137,7 @@ def _path(key: Key, entry: object, env: Mapping[str, str]) -> str:
 
 def _name(key: Key, entry: object, env: Mapping[str, str]) -> str:
     pattern, what = (_VARIABLE, "a variable's name") if key.name == "env.pass" else (_DOMAIN, "a domain")
-    if isinstance(entry, str) and pattern.fullmatch(entry):
+    if isinstance(entry, str) and re.fullmatch(pattern, entry):
         return entry
     raise _WrongEntry(f"{shown(entry)} is not {what}")
 

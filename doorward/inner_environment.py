@@ -1,7 +1,5 @@
 """The environment inside: what is passed on, what is withheld, and the proxy variables every client needs."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 

@@ -7,10 +7,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from doorward.configuration import Configuration, load
+from doorward.configuration_schema import NETWORK_OF_MODE
 from doorward.errors import EngineError, UsageError
 from doorward.launcher.interface import Mode, SandboxPolicy
 from doorward.network_settings import network_settings
-from doorward.plan import NETWORK_OF_MODE, Plan
+from doorward.plan import Plan
 from doorward.proxy_process import ProxyProcess
 from doorward.sessions.home import Home, StoreError, default_home
 from doorward.supervisor import Supervisor

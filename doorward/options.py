@@ -1,13 +1,10 @@
-"""Options of the commands as one table each: parsed with getopt, shown as help, offered to shells.
+"""Options of the commands as one table each: parsed, shown as help, offered to shells.
 
-argparse would cost every run about 10 ms; getopt is the standard library's other parser and stops, as `run`
-needs, at the first word that is no option.
+argparse would cost every run about 10 ms, and getopt 1 ms (it loads gettext). Options are spelled out: an abbreviation
+that is unique today would be another option's tomorrow.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
-from getopt import GetoptError, getopt, gnu_getopt
 from typing import NamedTuple
 
 from doorward.errors import UsageError
@@ -53,19 +50,40 @@ def parse(command: str, options: Sequence[Option], args: Sequence[str], *, stop_
 
     Raises UsageError with the nearest spelling, HelpWanted for `-h`.
     """
-    shorts = "h" + "".join(option.short + (":" if option.value else "") for option in options if option.short)
-    longs = ["help", *(option.name + ("=" if option.value else "") for option in options)]
-    try:
-        given, words = (getopt if stop_at_word else gnu_getopt)(list(args), shorts, longs)
-    except GetoptError as error:
-        raise UsageError(f"doorward {command}: {_explain(error, options)}") from None
-    by_short = {f"-{option.short}": option for option in options if option.short}
-    by_long = {f"--{option.name}": option for option in options}
+    known = {f"--{option.name}": option for option in options}
+    known |= {f"-{option.short}": option for option in options if option.short}
     values: dict[str, tuple[str, ...]] = {}
-    for flag, value in given:
+    words: list[str] = []
+    ahead = [*reversed(args)]
+    while ahead:
+        word = ahead.pop()
+        is_word = word == "-" or not word.startswith("-")
+        if is_word:
+            words.append(word)
+        if word == "--" or (is_word and stop_at_word):
+            words += reversed(ahead)
+            break
+        if is_word:
+            continue
+        if word.startswith("--"):
+            flag, attached, value = word.partition("=")
+        else:
+            flag = word[:2]
+            attached = value = word[2:]
         if flag in ("-h", "--help"):
             raise HelpWanted
-        option = by_long.get(flag) or by_short[flag]
+        option = known.get(flag)
+        if option is None:
+            raise UsageError(f"doorward {command}: option {flag} not recognized; {_remedy(flag, options)}")
+        if option.value and not attached:
+            if not ahead:
+                raise UsageError(f"doorward {command}: option {flag} requires an argument; see --help")
+            value = ahead.pop()
+        elif attached and not option.value:
+            if flag == f"--{option.name}":
+                raise UsageError(f"doorward {command}: option {flag} takes no argument; see --help")
+            ahead.append(f"-{value}")  # the next letter of a cluster
+            value = ""
         if option.choices and value not in option.choices:
             raise UsageError(f"doorward {command}: --{option.name} takes {'|'.join(option.choices)}, not {value!r}")
         if option.name in values and not option.repeat and option.value:
@@ -74,17 +92,14 @@ def parse(command: str, options: Sequence[Option], args: Sequence[str], *, stop_
     return Parsed(values, tuple(words))
 
 
-def _explain(error: GetoptError, options: Sequence[Option]) -> str:
-    message = error.msg
-    if "not recognized" in message and len(error.opt) > 1:
+def _remedy(flag: str, options: Sequence[Option]) -> str:
+    if flag.startswith("--"):
         import difflib  # only for the error text
 
-        near = difflib.get_close_matches(
-            error.opt.partition("=")[0], [option.name for option in options], n=1, cutoff=0.6
-        )
+        near = difflib.get_close_matches(flag[2:], [option.name for option in options], n=1, cutoff=0.6)
         if near:
-            return f"{message}; did you mean --{near[0]}?"
-    return f"{message}; see --help"
+            return f"did you mean --{near[0]}?"
+    return "see --help"
 
 
 def help_text(usage: str, summary: str, options: Sequence[Option], examples: Sequence[str] = ()) -> str:

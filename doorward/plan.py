@@ -4,24 +4,15 @@ What the gates and the rollout need besides is in `judgement.py`: it is made whi
 it is not on the way there.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from doorward.configuration import Configuration
-from doorward.launcher.interface import Network, SandboxPolicy
+from doorward.launcher.interface import SandboxPolicy
 from doorward.sessions.home import Home
 
 PROXY_URL: Final = "http://127.0.0.1:3128"
 """Where the proxy listens in the sandbox's own network namespace. Fixed: the namespace holds nothing else."""
-
-NETWORK_OF_MODE: Final[dict[str, Network]] = {
-    "read-only": "off",
-    "workspace-write": "proxied",
-    "danger-full-access": "full",
-}
-"""The network mode where none was given (DESIGN §6)."""
 
 
 class Plan(NamedTuple):

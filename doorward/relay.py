@@ -7,9 +7,10 @@ import os
 import select
 import stat
 from collections.abc import Callable
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from doorward.sessions.output import Stream
+if TYPE_CHECKING:
+    from doorward.sessions.output import Stream
 
 _CHUNK: Final = 1 << 16
 _PIPE_BUF: Final = select.PIPE_BUF

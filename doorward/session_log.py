@@ -1,7 +1,5 @@
 """One session's rollout as the supervisor writes it: turns, and each record of a turn in its place."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -36,7 +34,7 @@ class SessionLog:
         self.turn = 0
 
     @classmethod
-    def create(cls, home: Home, *, cwd: str, name: str | None) -> SessionLog:
+    def create(cls, home: Home, *, cwd: str, name: str | None) -> "SessionLog":
         """A new session. Raises EngineError."""
         try:
             return cls(home, Rollout.create(home, cwd=cwd, name=name, meta={"cli_version": VERSION}))
@@ -44,7 +42,7 @@ class SessionLog:
             raise _broken(error) from None
 
     @classmethod
-    def resume(cls, home: Home, path: str) -> SessionLog:
+    def resume(cls, home: Home, path: str) -> "SessionLog":
         """An existing session, to append to. Raises EngineError, also when another process is writing it."""
         try:
             return cls(home, Rollout.open(home, path))

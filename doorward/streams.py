@@ -1,15 +1,13 @@
 """The three streams of one command: what it gets, and what is read back from it."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
 from doorward.relay import Inlet, Outlet
-from doorward.sessions.output import Stream
 
 if TYPE_CHECKING:
+    from doorward.sessions.output import Stream
     from doorward.terminal import Terminal
 
 
@@ -22,7 +20,7 @@ class Streams(NamedTuple):
     stderr: int
     inlets: tuple[Inlet, ...]
     ours: tuple[int, ...]
-    terminal: Terminal | None = None
+    terminal: "Terminal | None" = None
 
     def hand_over(self) -> None:
         """The command has its descriptors: close our copies, so that end of file means what it says."""
@@ -37,7 +35,7 @@ class Streams(NamedTuple):
             self.terminal.close()
 
 
-Record = Callable[[Stream, bytes], None]
+Record = Callable[["Stream", bytes], None]
 
 
 def captured(record: Record, stdin: int = 0) -> Streams:

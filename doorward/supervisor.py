@@ -4,8 +4,6 @@ The order of imports is part of the design: what the held sandbox needs comes fi
 imported while its namespaces are being made.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -41,7 +39,7 @@ _NOTHING_RAN = Enforcement("none", "none", "none", "none")
 
 class Request(NamedTuple):
     """One command to run. `env` is the caller's environment, unfiltered; `timeout_s` None means no limit;
-    `cancelled_by` is a descriptor whose far end closing kills the command."""
+    `cancelled_by` is a descriptor whose far end closing kills the command; `last` says that no other follows."""
 
     argv: tuple[str, ...]
     cwd: str
@@ -49,6 +47,7 @@ class Request(NamedTuple):
     open_streams: Callable[[Record], Streams]
     timeout_s: float | None = None
     cancelled_by: int | None = None
+    last: bool = False
 
 
 class _Recording:
@@ -58,10 +57,10 @@ class _Recording:
         self._home = home
         self._recorder: OutputRecorder | None = None
 
-    def feed(self, stream: Stream, data: bytes) -> None:
+    def feed(self, stream: "Stream", data: bytes) -> None:
         self._made().feed(stream, data)
 
-    def finish(self) -> OutputRecord:
+    def finish(self) -> "OutputRecord":
         try:
             return self._made().finish()
         except StoreError as error:
@@ -71,7 +70,7 @@ class _Recording:
         if self._recorder is not None:
             self._recorder.discard()
 
-    def _made(self) -> OutputRecorder:
+    def _made(self) -> "OutputRecorder":
         if self._recorder is None:
             from doorward.sessions.output import OutputRecorder
 
@@ -132,7 +131,7 @@ class Supervisor:
         self._await_proxy()
         self._confine()
 
-    def run(self, request: Request) -> Observation:
+    def run(self, request: Request) -> "Observation":
         """One turn, from the gates to its observation."""
         started = time.monotonic()
         # held before its first instruction; its namespaces come up in a process of its own while we go on
@@ -168,7 +167,7 @@ class Supervisor:
             launch.abort()
             raise
 
-    def _open_log(self) -> SessionLog:
+    def _open_log(self) -> "SessionLog":
         from doorward.session_log import SessionLog
 
         if self._plan.session is not None:
@@ -233,7 +232,7 @@ class Supervisor:
             self._proxy_ready = True
             self.notices += self._proxy.notices
 
-    def _asked(self, log: SessionLog, action: Action, verdict: Verdict) -> Verdict:
+    def _asked(self, log: "SessionLog", action: "Action", verdict: "Verdict") -> "Verdict":
         """The verdict after asking: who answered, or that nobody could, is its last reason."""
         from doorward.ask import ask_on_terminal, can_ask
         from doorward.gates.answer import Answer, settle
@@ -245,7 +244,7 @@ class Supervisor:
         log.answered(answer)
         return settle(verdict, answer, "terminal")
 
-    def _refused(self, log: SessionLog, verdict: Verdict, started: float) -> Observation:
+    def _refused(self, log: "SessionLog", verdict: "Verdict", started: float) -> "Observation":
         from doorward.gates.refusal import refusal_of
 
         refusal = refusal_of(verdict)
@@ -253,8 +252,8 @@ class Supervisor:
         return self._observe(log, verdict, exit_status.REFUSED, None, None, [refusal], _NOTHING_RAN, started, [])
 
     def _attend(
-        self, log: SessionLog, launch: _Launch, request: Request, verdict: Verdict, started: float
-    ) -> Observation:
+        self, log: "SessionLog", launch: _Launch, request: Request, verdict: "Verdict", started: float
+    ) -> "Observation":
         """Let the command go, wait for it, and tell what came of it."""
         from doorward.turn import SignalInbox, TurnLoop, final_status
 
@@ -286,7 +285,8 @@ class Supervisor:
             inbox.close()
             if terminal is not None:
                 terminal.close()
-            launch.process.close()
+        if request.last and self._proxy is not None:
+            self._proxy.end()
         for undone in waited.outcome.undone:
             from doorward.sandbox_refusal import refusal_of_undone
 
@@ -302,7 +302,7 @@ class Supervisor:
                 success=False,
             )  # fmt: skip
             raise EngineError(failure.sentence, failure.remedy)
-        return self._observe(
+        observation = self._observe(
             log,
             verdict,
             final_status(waited),
@@ -313,8 +313,10 @@ class Supervisor:
             started,
             notes,
         )
+        launch.process.close()  # last: the shim, which has reported, takes its time to end
+        return observation
 
-    def _notes(self, waited: Waited) -> list[str]:
+    def _notes(self, waited: "Waited") -> list[str]:
         notes = []
         if waited.timed_out:
             notes.append("the command ran into its time limit and was ended")
@@ -328,18 +330,18 @@ class Supervisor:
 
     def _observe(
         self,
-        log: SessionLog,
-        verdict: Verdict,
+        log: "SessionLog",
+        verdict: "Verdict",
         exit_code: int,
-        waited: Waited | None,
-        output: OutputRecord | None,
+        waited: "Waited | None",
+        output: "OutputRecord | None",
         refusals: list[Mapping[str, Any]],
         enforcement: Enforcement,
         started: float,
         notes: list[str],
         *,
         success: bool = True,
-    ) -> Observation:
+    ) -> "Observation":
         from doorward.observation import Observation
 
         duration = time.monotonic() - started

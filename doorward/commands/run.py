@@ -60,7 +60,7 @@ def _supervise(parsed: Parsed, proxy: ProxyProcess | None) -> int:
         open_streams = (
             captured if as_json else (lambda _: untouched()) if parsed.has("no-record-output") else passed_through
         )
-        observation = supervisor.run(Request(argv, cwd, os.environ, open_streams, timeout))
+        observation = supervisor.run(Request(argv, cwd, os.environ, open_streams, timeout, last=True))
     finally:
         supervisor.close()
     _report(observation, supervisor.notices, as_json)
@@ -71,11 +71,11 @@ def _supervise(parsed: Parsed, proxy: ProxyProcess | None) -> int:
 
 def _report(observation: Observation, notices: list[str], as_json: bool) -> None:
     """After the command ended: doorward's own lines on stderr, and the document on stdout if asked for."""
-    from doorward.summary import printable, summarize
+    if notices or observation.notes or observation.refusals:
+        from doorward.summary import printable, summarize
 
-    lines = [printable(f"doorward: {notice}") for notice in (*notices, *observation.notes)]
-    lines += summarize(observation.refusals)
-    if lines:
+        lines = [printable(f"doorward: {notice}") for notice in (*notices, *observation.notes)]
+        lines += summarize(observation.refusals)
         _write(2, "".join(f"{line}\n" for line in lines).encode("utf-8", "backslashreplace"))
     if as_json:
         import json

@@ -12,6 +12,7 @@ OPTIONS = (
     Option("json", "one document"),
     Option("cd", "where", "DIR", short="C"),
     Option("sandbox", "mode", "MODE", short="s", choices=("read-only", "workspace-write")),
+    Option("quiet", "less", short="q"),
 )
 
 
@@ -34,13 +35,28 @@ def test_an_unknown_option_names_the_nearest() -> None:
         parse("run", OPTIONS, ["--alow", "x"])
 
 
-@pytest.mark.parametrize("args", [["--cd"], ["--sandbox", "loose"], ["--cd", "a", "--cd", "b"], ["--json=1"]])
+@pytest.mark.parametrize(
+    "args",
+    [["--cd"], ["-C"], ["--sandbox", "loose"], ["--cd", "a", "--cd", "b"], ["--json=1"], ["--all", "x"], ["-x"]],
+)
 def test_a_wrong_use_is_a_usage_error(args: list[str]) -> None:
     with pytest.raises(UsageError):
         parse("run", OPTIONS, args)
 
 
-@pytest.mark.parametrize("flag", ["-h", "--help"])
+def test_short_options_cluster_and_take_what_is_attached() -> None:
+    parsed = parse("run", OPTIONS, ["-qC/x", "-sread-only", "word", "-", "-q"])
+    assert (parsed.last("cd"), parsed.last("sandbox")) == ("/x", "read-only")
+    assert parsed.all("quiet") == ("", "")
+    assert parsed.words == ("word", "-")
+
+
+def test_a_value_may_be_empty_or_look_like_an_option() -> None:
+    assert parse("run", OPTIONS, ["--cd="]).last("cd", "default") == ""
+    assert parse("run", OPTIONS, ["--cd", "--json"]).last("cd") == "--json"
+
+
+@pytest.mark.parametrize("flag", ["-h", "--help", "-qh"])
 def test_help_is_asked_for(flag: str) -> None:
     with pytest.raises(HelpWanted):
         parse("run", OPTIONS, [flag])
