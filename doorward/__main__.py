@@ -9,7 +9,9 @@ COMMANDS = {
     "run": "run a command behind the doors",
     "check": "what the gates would say, nothing run",
     "allowlist": "the network rules: show, test",
+    "sessions": "the sessions there are, newest first",
     "show": "print a session's rollout",
+    "verify": "is a rollout as it was written",
     "doctor": "what this machine can enforce, and the remedy for what it cannot",
 }
 

@@ -46,4 +46,5 @@ def _place(refusal: Mapping[str, object]) -> str:
 
 
 def _why(refusal: Mapping[str, object]) -> str:
-    return str(refusal.get("message") or refusal.get("reason"))
+    """The message without the place, which stands before it already."""
+    return str(refusal.get("message") or refusal.get("reason")).removeprefix(f"{_place(refusal)} ")

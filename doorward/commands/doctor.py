@@ -147,7 +147,10 @@ def _layers(seen: set[str]) -> list[Check]:
     layers = {
         "filesystem": ({"wrote-outside"}, "writes outside the workspace are refused"),
         "network": ({"host-network"}, "a namespace of its own that holds only loopback"),
-        "process": ({"host-processes", "capabilities", "new-privileges"}, "own processes only, no capability, no new privileges"),
+        "process": (
+            {"host-processes", "capabilities", "new-privileges"},
+            "own processes only, no capability, no new privileges",
+        ),
         "syscalls": ({"unfiltered"}, "the seccomp filter is in force"),
     }  # fmt: skip
     return [

@@ -78,7 +78,7 @@ def test_each_known_failure_has_its_own_diagnosis(doorward: Any, tmp_path: Path,
 
 # Each line makes one step of the set-up fail, in a copy of the program that a test may break.
 _STEPS = {
-    "the configuration cannot be read": "import doorward.configuration_file as f, doorward.configuration as m; f.read_text = m.read_text = boom",
+    "the configuration cannot be read": "import doorward.configuration_file as m; m.read_text = boom",
     "the rules cannot be built": "import doorward.network_settings as m; m.network_settings = boom",
     "the proxy cannot start": "import doorward.proxy.process as m; m.run_proxy = boom",
     "the filter cannot be built": "import doorward.launcher.linux as m; m.filter_bytes = boom",

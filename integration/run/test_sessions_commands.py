@@ -1,0 +1,43 @@
+"""`doorward sessions`, `show` and `verify` on rollouts that real runs wrote."""
+
+from __future__ import annotations
+
+from typing import Any
+
+KEYS = ["id", "name", "cwd", "created_at", "updated_at", "archived", "turns", "refused"]
+
+
+def test_sessions_lists_newest_first_with_every_key(doorward: Any) -> None:
+    first = doorward("run", "--json", "--name", "one", "--", "true").document["session"]
+    second = doorward("run", "--json", "--", "curl", "-sS", "http://b.test/").document["session"]
+    listed = doorward("sessions", "--json").document
+    assert [list(row) for row in listed] == [KEYS, KEYS]
+    assert [row["id"] for row in listed] == [second, first]
+    assert [(row["name"], row["turns"], row["refused"]) for row in listed] == [(None, 1, 1), ("one", 1, 0)]
+    text = doorward("sessions").out.decode()
+    assert first in text
+    assert "1 refused" in text
+
+
+def test_verify_finds_the_line_that_was_changed(doorward: Any) -> None:
+    session = doorward("run", "--json", "--", "true").document["session"]
+    assert doorward("verify", session).status == 0
+    (path,) = doorward.rollouts()
+    lines = path.read_bytes().splitlines(keepends=True)
+    lines[4] = lines[4].replace(b"allow", b"alloW", 1)
+    path.write_bytes(b"".join(lines))
+    seen = doorward("verify", session)
+    assert seen.status == 1
+    assert seen.out.startswith(b"line 5: changed")
+
+
+def test_a_bad_line_loses_only_itself(doorward: Any) -> None:
+    """P-RS-02, through the command line."""
+    session = doorward("run", "--json", "--", "true").document["session"]
+    (path,) = doorward.rollouts()
+    lines = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join([*lines[:3], b'{"bad \xe6\x87\n', *lines[3:]]))
+    seen = doorward("show", "--json", session)
+    assert seen.status == 0
+    assert seen.out == b"".join(lines)
+    assert len(seen.err.splitlines()) == 1
