@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from doorward.allowlists.decision import Decision, Effect, Reason, Source
-from doorward.allowlists.host import Host, Name, address_host, authority_text, host_text
+from doorward.allowlists.host import Name, address_host, authority_text, host_text
 from doorward.proxy.asking import Asking, Question
 from doorward.proxy.channel import Channel
 from doorward.proxy.dial import DialFailed, Dialler, dial
@@ -67,18 +67,18 @@ class Way:
         self.own = own
 
 
-async def decide(
-    policy: Policy, host: Host, port: int, protocol: str, asking: Asking | None, client: Channel
+async def settle(
+    policy: Policy, decision: Decision, protocol: str, asking: Asking | None, client: Channel
 ) -> Decision:
-    """The decision by name: an allow. Raises NotAdmitted, and HungUp when the client leaves while somebody is asked."""
-    rules = policy.rules
-    decision = policy.decide(host, port)
+    """An allow, of the rules (`Policy.admit`) or of whoever is asked. Raises NotAdmitted, and HungUp when the client
+    leaves while somebody is asked."""
     if decision.effect is Effect.ASK:
         if asking is None:
             message = f"{decision.message}, and there is nobody to ask"
             decision = decision.refused(Reason.NOT_ANSWERED, Source.DECIDER, message)
         else:
-            decision = await asking.ask(rules, Question(host, port, protocol, decision), client)
+            question = Question(decision.host, decision.port, protocol, decision)
+            decision = await asking.ask(policy.rules, question, client)
     if decision.effect is not Effect.ALLOW:
         raise NotAdmitted(decision)
     return decision

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from doorward.allowlists.decision import Decision, Effect, Reason, Source
 from doorward.allowlists.host import Host, host_text
 from doorward.proxy import records
-from doorward.proxy.admission import NotAdmitted, Unreachable, decide
+from doorward.proxy.admission import NotAdmitted, Unreachable, settle
 from doorward.proxy.channel import Channel, linger
 from doorward.proxy.http_connection import serve_http
 from doorward.proxy.loop import DeadlinePassed, HungUp
@@ -62,14 +62,15 @@ class Connection:
         finally:
             self._settle_accounts()
 
-    async def decide(self, protocol: str, method: str, host: Host, port: int) -> Decision:
-        """The decision by name: an allow. Raises NotAdmitted; OSError when the client left while somebody was asked."""
+    async def decide(self, protocol: str, method: str, host: Host, port: int, *, visible: bool = False) -> Decision:
+        """The decision by name and method: an allow. Raises NotAdmitted; OSError when the client left while somebody
+        was asked. `visible`: what follows is requests that are read."""
         server = self.server
-        known = server.policy.decide(host, port)
+        known = server.policy.admit(host, port, method, visible=visible)
         if known.effect is Effect.ALLOW:
             return known
         try:
-            return await decide(server.policy, host, port, protocol, server.asking, self.channel)
+            return await settle(server.policy, known, protocol, server.asking, self.channel)
         except HungUp:
             message = f"{known.message}, and the client left before an answer"
             decision = known.refused(Reason.NOT_ANSWERED, Source.DECIDER, message)

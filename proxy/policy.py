@@ -41,6 +41,14 @@ class Policy:
         self.decide = lru_cache(_REMEMBERED)(rules.decide)
         self._verdicts: dict[tuple[Host, int, tuple[IP, ...]], tuple[Decision, AddressVerdict]] = {}
 
+    def admit(self, host: Host, port: int, method: str, *, visible: bool) -> Decision:
+        """The rule set's decision on a request, by name and method; not `visible`: in what it opens no later request
+        can be seen, be it a tunnel or an upgraded connection."""
+        decision = self.decide(host, port)
+        if decision.rule is None or not decision.rule.methods:
+            return decision
+        return self.rules.judge_method(decision, method, visible=visible)
+
     def judge(self, decision: Decision, addresses: tuple[IP, ...]) -> AddressVerdict:
         """The rule set's verdict on the addresses of an allowed host; remembered with the decision it belongs to."""
         key = (decision.host, decision.port, addresses)

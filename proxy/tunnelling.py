@@ -69,7 +69,7 @@ async def _relay(
     rule = decision.rule
 
     def allows(name: Name) -> bool:
-        return server.policy.decide(name, decision.port).effect is Effect.ALLOW
+        return server.policy.admit(name, decision.port, "CONNECT", visible=False).effect is Effect.ALLOW
 
     judge = FirstBytes(
         decision.host,

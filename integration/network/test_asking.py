@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 from typing import Any
 
 from doorward.proxy.asking import Answer, Question
@@ -87,3 +88,22 @@ def test_a_client_that_leaves_withdraws_and_is_recorded(network: Any) -> None:
     record = door.sink.network()[0]
     assert record["decision"] == "deny"
     assert "the client left" in door.sink.of("refusal")[0]["message"]
+
+
+def test_many_clients_share_one_question(network: Any) -> None:
+    from doorward.proxy.loop import Promise
+
+    origin = network.origin()
+    person = Person(Answer.ALLOW_ONCE)
+    door = network.door(decider=person, hosts={"asked.test": "127.0.0.1"})
+    person.hold = Promise(door.loop)
+    socks = [network.client(door) for _ in range(5)]
+    for sock in socks:
+        sock.sendall(get(origin.port))
+    deadline = time.monotonic() + network.wait
+    while door.call(lambda: sum(each.waiting for each in door.server.asking._open.values())) < 5:
+        assert time.monotonic() < deadline
+    door.call(lambda: person.hold.set(None))
+    for sock in socks:
+        assert network.read_all(sock).endswith(b"\r\n\r\nA")
+    assert len(person.asked) == 1
