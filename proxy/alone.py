@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import signal
 import socket
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Coroutine, Iterable
 from typing import Any
 
 from doorward.proxy.admission import Way
@@ -46,14 +46,16 @@ class DoorAlone:
         resolver: Resolver | None = None,
         dialler: Dialler | None = None,
         drain_time: float = DRAIN_TIME,
+        beside: Callable[[], Coroutine[Any, None, None]] | None = None,
     ) -> None:
         """`keep(run, item)` keeps an item before anything is answered. `reload` gives the policy to go on with, None
         for the one in force; what it raises, and any fault of ours, goes to `on_error`. The listeners become the
-        door's, which closes them."""
+        door's, which closes them. `beside` runs while the door does and is cancelled when it has ended."""
         self.loop = Loop()
         self._reload = reload
         self._on_error = on_error
         self._drain_time = drain_time
+        self._beside = beside
         self._pipes = PipePool()
         self._draining = False
         self._group = Group(self.loop)
@@ -105,6 +107,8 @@ class DoorAlone:
 
     async def _run(self) -> None:
         async with self._group as group:
+            if self._beside is not None:
+                group.start(self._beside())
             await group.start(self.server.serve()).wait()
             group.cancel()
 
