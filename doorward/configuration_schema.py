@@ -115,7 +115,7 @@ KEYS: Final = (
         "Pins a name to an address, like a hosts file. A project may add names, not move those of a lower layer",
         project=Project.SET,
     ),
-    Key("network.upstream_proxy", Kind.URL, None, "The HTTP proxy that allowed connections go through"),
+    Key("network.upstream_proxy", Kind.URL, None, "The HTTP or HTTPS proxy that allowed connections go through"),
     Key(
         "network.upstream_resolves",
         Kind.NAMES,

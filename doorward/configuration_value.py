@@ -10,7 +10,7 @@ Complain = Callable[[tuple[str | int, ...], str, str | None], None]
 """Called with where in the value (empty: the value itself), what is wrong, and a suggestion."""
 
 _MOST: Final = 10**9
-_UPSTREAM: Final = r"http://[^\s/?#]+/?"
+_UPSTREAM: Final = r"https?://[^\s/?#]+/?"
 _VARIABLE: Final = r"[^=\0]+"
 _DOMAIN: Final = r"[^\s/:@]+"
 

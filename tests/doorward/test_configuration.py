@@ -195,7 +195,7 @@ def test_a_home_folder_in_a_path_is_the_callers(machine: Machine) -> None:
         ('network.hosts = {db.test = "127.0.0.1"}', 1, "network.hosts.db", "needs quotes", '"db.test"'),
         ('[network.hosts]\n"db.test" = "127.1"', 2, 'network.hosts."db.test"', "must be an address", None),
         ('network.upstream_proxy = "proxy.corp:3128"', 1, "network.upstream_proxy", "URL", "http://proxy.corp:3128"),
-        ('network.upstream_proxy = "https://p"', 1, "network.upstream_proxy", "must be a URL", None),
+        ('network.upstream_proxy = "socks5://p"', 1, "network.upstream_proxy", "must be a URL", None),
         ("network.limits.head_time = 0", 1, "network.limits.head_time", "positive number of seconds", None),
         ("network.limits.head_time = true", 1, "network.limits.head_time", "not true", None),
         ("network.limits.head = 1.5", 1, "network.limits.head", "whole number", None),

@@ -22,6 +22,7 @@ def check(key: str, value: object) -> tuple[object, list[Complaint]]:
         ("network.limits.head_time", 0.5, 0.5),
         ("network.limits.head", 3, 3),
         ("network.upstream_proxy", "http://u:p@proxy.corp:3128/", "http://u:p@proxy.corp:3128/"),
+        ("network.upstream_proxy", "https://proxy.corp", "https://proxy.corp"),
         ("network.upstream_resolves", ["corp.example"], ("corp.example",)),
         ("network.allow", ["a.test"], ("a.test",)),
         ("network.deny", ({"host": "b", "addresses": ("10.0.0.1",)},), ({"host": "b", "addresses": ["10.0.0.1"]},)),
