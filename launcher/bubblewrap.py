@@ -133,7 +133,10 @@ def _ask_version(path: str) -> str:
             os.kill(child, 9)
             raise
         finally:
-            os.waitpid(child, 0)
+            try:
+                os.waitpid(child, 0)
+            except ChildProcessError:
+                pass  # SIGCHLD is ignored
         return text.decode("ascii", "replace")[:64]
     finally:
         os.close(reader)

@@ -221,6 +221,16 @@ def explain_step(
             return LaunchFailure(
                 "sandbox", f"The proxy's listeners cannot be opened in the sandbox: {reason}.", _DOCTOR
             )
+        case "hide":
+            return LaunchFailure(
+                "sandbox", "A path that is to be hidden went away while the sandbox was being set up.", "Try again."
+            )
+        case "guard":
+            return LaunchFailure(
+                "sandbox",
+                f"The names to protect cannot be written down in doorward's folder: {reason}.",
+                "Make $DOORWARD_HOME writable, on a file system that has O_TMPFILE.",
+            )
         case "mounts":
             return LaunchFailure("sandbox", f"The sandbox's own mounts cannot be made: {reason}.", _DOCTOR)
         case _:

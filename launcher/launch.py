@@ -29,3 +29,4 @@ class Launch(NamedTuple):
     orders: int  # read end: the plan, then release, signal, kill
     report: int  # write end
     deadline_s: float  # for bubblewrap's first sign of life
+    cache_dir: str

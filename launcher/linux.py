@@ -4,7 +4,7 @@ import os
 import select
 import time
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from doorward.launcher import bubblewrap as bwrap
 from doorward.launcher.bubblewrap import Bubblewrap
@@ -24,8 +24,8 @@ from doorward.launcher.interface import (
     Undone,
 )
 from doorward.launcher.launch import Launch
-from doorward.launcher.masks import keep_masks
 from doorward.launcher.outcome import read_report
+from doorward.launcher.plan import Plan, make_plan
 from doorward.launcher.process import NeverStarted, Report, ShimProcess
 from doorward.launcher.rules import Rules, read_rules
 from doorward.launcher.seccomp import filter_bytes
@@ -42,8 +42,6 @@ _EXPLAIN_DEADLINE_S = 15.0
 _CLONE_NEWUSER = 0x10000000
 _CLONE_NEWPID = 0x20000000
 _CLONE_NEWNET = 0x40000000
-# Arguments on bubblewrap's own command line, and some to spare.
-_FIXED_ARGUMENTS = 20
 
 
 class Linux:
@@ -218,6 +216,7 @@ class LinuxConfinement:
             orders=orders,
             report=report_writer,
             deadline_s=SETUP_DEADLINE_S,
+            cache_dir=self._policy.cache_dir,
         )
         if self._forked:
             # from the second start on the child finds its modules loaded; before, it loads them while we plan
@@ -243,53 +242,16 @@ class LinuxConfinement:
             flags |= _CLONE_NEWUSER
         return flags
 
-    def _plan(self, found: Survey, command: Command, *, session: bool) -> dict[str, Any]:
-        plan: dict[str, Any] = {
-            "arguments": [],
-            "masks": [],
-            "carried": "",
-            "carrier": [],
-            "watched": [list(watch) for watch in found.watched],
-        }
-        if self._bubblewrap is None:
-            return plan
-        mounts = found.plan.mounts
-        hiding = [mount for mount in mounts if mount.step.startswith("hide-")]
-        masks = keep_masks(self._policy.cache_dir) if hiding else bwrap.Masks("", "")
-        options = bwrap.namespace_arguments(
+    def _plan(self, found: Survey, command: Command, *, session: bool) -> Plan:
+        return make_plan(
             self._bubblewrap,
+            found,
+            command,
+            self._policy.cache_dir,
             user=self._user,
-            network=False,
-            confined=self._limited,
+            limited=self._limited,
             session=session,
         )
-        options += ("--chdir", command.cwd)
-        variables = bwrap.environment_arguments(command.env)
-        room = bwrap.MAX_ARGUMENTS - _FIXED_ARGUMENTS - len(options)
-        laid = bwrap.mount_arguments(mounts, masks)
-        if len(laid) + len(variables) + len(command.argv) > room and len(variables) + len(command.argv) > room // 2:
-            from doorward.launcher import long_command
-
-            plan["carrier"] = long_command.carrier(found.plan)
-            plan["carried"] = long_command.carried(command)
-            variables = []
-            room -= len(plan["carrier"])
-            if not plan["carrier"]:
-                raise SandboxUnavailable(
-                    "The command has more arguments and variables than bubblewrap takes, and no Python is visible "
-                    "inside that could carry them.",
-                    "Show one with --read-only, or pass the arguments through a file.",
-                )
-        else:
-            room -= len(command.argv)
-        if len(laid) + len(variables) > room and hiding:
-            laid = bwrap.mount_arguments([m for m in mounts if not m.step.startswith("hide-")], masks)
-            plan["masks"] = [
-                [source, *(mount.path for mount in hiding if mount.step == step)]
-                for source, step in ((masks.file, "hide-file"), (masks.directory, "hide-directory"))
-            ]
-        plan["arguments"] = [*options, *laid, *variables]
-        return plan
 
     # --- the end
 
@@ -344,10 +306,12 @@ class LinuxConfinement:
         failure = explain_text(looked.text, facts)
         if failure is not None:
             return failure
-        # the sandbox stands, so it was the command itself that could not be executed
+        # the sandbox stands now, so the command could not be executed, or something was gone for a moment
         found = survey(self._policy, self._rules, uid=self._uid, fresh_proc=self._fresh_proc)
         return check_start(command, found.plan) or LaunchFailure(
-            "not-executable", f"{name} could not be executed: its format, loader or size is not what the kernel takes."
+            "not-executable",
+            f"{name} could not be started: its format is not what the kernel takes, or a path of the policy "
+            "went away for a moment.",
         )
 
 

@@ -1,5 +1,6 @@
 """Reads the shim's report: how the command ended, or that it never ran. Pure."""
 
+import json
 import os
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -47,3 +48,16 @@ def read_report(report: Mapping[str, Any], *, confined: bool) -> Outcome | Unexp
 def _signal(code: int) -> int | None:
     number = code - _SIGNAL_BASE
     return number if 0 < number <= _HIGHEST_SIGNAL else None
+
+
+def exit_code(status: bytes) -> int | None:
+    """The code in bubblewrap's status lines; it writes one only if the command's exec succeeded."""
+    code = None
+    for line in status.split(b"\n"):
+        try:
+            message = json.loads(line)
+        except ValueError:
+            continue
+        if isinstance(message, dict) and isinstance(message.get("exit-code"), int):
+            code = message["exit-code"]
+    return code

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from doorward.launcher.interface import Outcome
+from doorward.launcher.plan import Plan
 
 Report = Mapping[str, Any]
 
@@ -27,9 +28,9 @@ class ShimProcess:
         """Readable once everything the shim looked after is gone: it then reports, or has died itself."""
         return self._report
 
-    def send_plan(self, plan: Mapping[str, Any]) -> None:
+    def send_plan(self, plan: Plan) -> None:
         """The first order: what to mount and what to start."""
-        self._order(plan)
+        self._send(plan.to_line())
 
     def release(self) -> None:
         """Let the command start."""
@@ -79,9 +80,12 @@ class ShimProcess:
             pass  # someone else in this process collects children, or SIGCHLD is ignored
 
     def _order(self, order: Mapping[str, Any]) -> None:
+        self._send(json.dumps(order).encode() + b"\n")
+
+    def _send(self, line: bytes) -> None:
         if self._closed:
             return
-        data = memoryview(json.dumps(order).encode() + b"\n")
+        data = memoryview(line)
         try:
             while data:
                 data = data[os.write(self._orders, data) :]

@@ -60,8 +60,11 @@ class Protection(NamedTuple):
     watched: tuple[Watch, ...]
 
 
-def protect(roots: Iterable[str], granted: frozenset[str]) -> Protection:
-    """What stays as it is under `roots` (resolved directories), but for the paths in `granted`."""
+def protect(roots: Iterable[str], granted: frozenset[str], guarded: frozenset[str] = frozenset()) -> Protection:
+    """What stays as it is under `roots` (resolved directories), but for the paths in `granted`.
+
+    What stands at a path in `guarded` counts as absent: another run is about to remove it.
+    """
     read_only: dict[str, None] = {}
     pinned: dict[str, None] = {}
     writable: dict[str, None] = {}
@@ -69,6 +72,9 @@ def protect(roots: Iterable[str], granted: frozenset[str]) -> Protection:
 
     def keep(path: str, root: str) -> None:
         if path in granted:
+            return
+        if path in guarded:
+            watched[Watch("absent", os.path.dirname(path), os.path.basename(path))] = None
             return
         # `root` is resolved, so one lstat settles the usual cases; realpath costs a look-up a component
         mode = _mode(path)
@@ -95,7 +101,7 @@ def protect(roots: Iterable[str], granted: frozenset[str]) -> Protection:
     for root in roots:
         for name in PROTECTED_NAMES:
             keep(f"{root}/{name}", root)
-        git = git_paths(root)
+        git = git_paths(root) if f"{root}/.git" not in guarded else None
         if git is None:
             if f"{root}/.git" not in granted:
                 watched[Watch("repository", root, ".git")] = None

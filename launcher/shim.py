@@ -20,14 +20,18 @@ import select
 import signal
 import termios
 import time
-from collections.abc import Callable
 from typing import Any, NoReturn
 
+from doorward.launcher import shim_signals
+from doorward.launcher.directory_watch import DirectoryWatch
+from doorward.launcher.guards import Guard, register
 from doorward.launcher.interface import Stdio, Undone
 from doorward.launcher.launch import Launch
+from doorward.launcher.outcome import exit_code
+from doorward.launcher.plan import Plan, read_plan
 from doorward.launcher.process_tree import children, first_child
 from doorward.launcher.protected import Watch
-from doorward.launcher.starter import PYTHON_IGNORES, SHIM_IGNORES, Starter, close_all_but
+from doorward.launcher.starter import Starter, close_all_but
 from doorward.launcher.undo import Keeper
 
 # How long a protected name may stand before it is looked at again while the command runs.
@@ -75,13 +79,14 @@ class Shim:
         self._status = -1
         self._block = -1
         self._keeper = Keeper(())
+        self._guard: Guard | None = None
         self._released = False
         self._ready = False  # the proxy has the listeners, so the command may start
         self._inherited: tuple[int, ...] = ()
 
     def live(self) -> None:
         """Set up, start, attend, undo, report."""
-        self._take_signals()
+        self._inherited = shim_signals.take()
         self._close_inherited()
         result: dict[str, Any] = {}
         try:
@@ -94,13 +99,15 @@ class Shim:
             plan = self._read_plan()
             if plan is None:
                 return
-            self._keeper = Keeper(tuple(Watch(*watch) for watch in plan["watched"]))
+            self._look_after(plan.watched)
             result = self._start_and_attend(plan)
         except Refused as refused:
             result = {"error": {"step": refused.step, "errno": refused.number}}
         finally:
             self._end_everything()
         self._keeper.put_back(final=True)
+        if self._guard is not None:
+            self._guard.close()
         result["undone"] = [list(undone) for undone in _shortened(self._keeper.report)]
         try:
             os.write(self._launch.report, json.dumps(result).encode() + b"\n")
@@ -108,21 +115,6 @@ class Shim:
             pass  # the supervisor is gone
 
     # --- set-up
-
-    def _take_signals(self) -> None:
-        signal.set_wakeup_fd(-1)
-        ignored = []
-        for number in range(1, 32):  # the real-time ones are nobody's by default
-            if number in (signal.SIGKILL, signal.SIGSTOP):
-                continue
-            before = signal.getsignal(number)
-            if before is signal.SIG_IGN and number not in PYTHON_IGNORES:
-                ignored.append(number)
-            wanted = signal.SIG_IGN if number in SHIM_IGNORES else signal.SIG_DFL
-            if before is not wanted:
-                signal.signal(number, wanted)
-        self._inherited = tuple(ignored)
-        signal.pthread_sigmask(signal.SIG_SETMASK, ())
 
     def _close_inherited(self) -> None:
         launch = self._launch
@@ -160,7 +152,7 @@ class Shim:
         if launch.handover is not None:
             namespaces.hand_over(launch.handover, namespaces.listen(), launch.run, launch.policy_id)
 
-    def _read_plan(self) -> dict[str, Any] | None:
+    def _read_plan(self) -> Plan | None:
         poll = select.poll()
         poll.register(self._launch.orders, select.POLLIN)
         poll.register(self._launch.supervisor, select.POLLIN)
@@ -173,15 +165,25 @@ class Shim:
                 return None
             self._buffer += piece
         line, _, self._buffer = self._buffer.partition(b"\n")
-        plan: dict[str, Any] = json.loads(line)
-        return plan
+        return read_plan(line)
+
+    def _look_after(self, watches: tuple[Watch, ...]) -> None:
+        self._keeper = Keeper(watches)
+        absent = [f"{watch.root.rstrip('/')}/{watch.name}" for watch in watches if watch.kind != "link"]
+        if absent:
+            try:
+                self._guard = register(self._launch.cache_dir, absent)
+            except OSError as error:
+                raise Refused("guard", error.errno or errno.EIO) from error
 
     # --- the start
 
-    def _start_and_attend(self, plan: dict[str, Any]) -> dict[str, Any]:
+    def _start_and_attend(self, plan: Plan) -> dict[str, Any]:
         launch = self._launch
-        if plan["masks"] and not self._ours_first:
-            raise Refused("masks", errno.E2BIG)
+        if not self._ours_first:
+            if plan.arguments_alone is None:
+                raise Refused("masks", errno.E2BIG)
+            plan = plan._replace(arguments=plan.arguments_alone)
         self._status, status_writer = os.pipe()
         fault, fault_writer = os.pipe()
         block, block_writer = os.pipe()
@@ -211,9 +213,9 @@ class Shim:
     def _attend(self, fault: int) -> dict[str, Any]:
         launch = self._launch
         ended = os.pidfd_open(self._started)
-        wake, changed = self._watch_directories()
+        watch = DirectoryWatch(self._keeper.directories)
         poll = select.poll()
-        for descriptor in (ended, launch.orders, launch.supervisor, self._status, fault, wake):
+        for descriptor in (ended, launch.orders, launch.supervisor, self._status, fault, watch):
             poll.register(descriptor, select.POLLIN)
         patience = time.monotonic() + launch.deadline_s
         alive = launch.bubblewrap is None
@@ -226,7 +228,7 @@ class Shim:
             timeout = _milliseconds(
                 0.0 if b"\n" in self._buffer else None,  # an order came together with the plan
                 None if alive else patience,
-                next_look if changed() else None,
+                next_look if watch.changed else None,
                 time.monotonic() + _SIGNAL_RETRY_S if pending else None,
             )
             ready = dict(poll.poll(timeout))
@@ -259,15 +261,15 @@ class Shim:
                     else:
                         killed = True
                         self._kill()
-            if wake in ready:
-                os.read(wake, 4096)
+            if watch.fileno() in ready:
+                watch.drain()
             if ended in ready:
                 break
             if self._released and self._ready:
                 self._released = False
                 os.write(self._block, b"x")
-            if changed() and now >= next_look:
-                changed(False)
+            if watch.changed and now >= next_look:
+                watch.changed = False
                 self._keeper.put_back(final=False)
                 next_look = now + _WATCH_INTERVAL_S
             pending = [(number, until) for number, until in pending if not self._signal(number) and now < until]
@@ -282,31 +284,7 @@ class Shim:
             # its pipe may have become readable together with the end
             text = _rest(fault)
             error = json.loads(text) if text else None
-        return {"status": wait_status, "exit_code": _exit_code(status), "killed": killed, "error": error}
-
-    def _watch_directories(self) -> tuple[int, Callable[..., bool]]:
-        """Asks for SIGIO when something is made or removed in a directory that is looked after (fcntl(2),
-        F_NOTIFY). Returns a descriptor that becomes readable then, and the flag that says so."""
-        reader, writer = os.pipe()
-        os.set_blocking(reader, False)
-        os.set_blocking(writer, False)
-        flag = True  # look once right after the start: something may have happened before the request
-
-        def changed(value: bool | None = None) -> bool:
-            nonlocal flag
-            if value is not None:
-                flag = value
-            return flag
-
-        signal.signal(signal.SIGIO, lambda *_: changed(True))
-        signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
-        events = fcntl.DN_CREATE | fcntl.DN_RENAME | fcntl.DN_DELETE | fcntl.DN_MULTISHOT
-        for directory in self._keeper.directories:
-            try:
-                fcntl.fcntl(directory, fcntl.F_NOTIFY, events)
-            except OSError:
-                continue  # a file system or kernel without it: the look at the end of the run remains
-        return reader, changed
+        return {"status": wait_status, "exit_code": exit_code(status), "killed": killed, "error": error}
 
     def _orders(self, poll: select.poll, readable: bool) -> list[dict[str, Any]]:
         piece = os.read(self._launch.orders, 1 << 16) if readable else b""
@@ -399,19 +377,6 @@ def _rest(descriptor: int) -> bytes:
     except BlockingIOError:
         pass
     return data
-
-
-def _exit_code(status: bytes) -> int | None:
-    """The code in bubblewrap's status lines; it writes one only if the command's exec succeeded."""
-    code = None
-    for line in status.split(b"\n"):
-        try:
-            message = json.loads(line)
-        except ValueError:
-            continue
-        if isinstance(message, dict) and isinstance(message.get("exit-code"), int):
-            code = message["exit-code"]
-    return code
 
 
 def _milliseconds(*deadlines: float | None) -> float | None:

@@ -5,19 +5,13 @@ import fcntl
 import json
 import os
 import select
-import signal
 from collections.abc import Container
-from typing import Any, NoReturn
+from typing import NoReturn
 
+from doorward.launcher import shim_signals
 from doorward.launcher.launch import Launch
+from doorward.launcher.plan import Plan
 
-# Signals the shim ignores for itself.
-SHIM_IGNORES = (
-    *(signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGTSTP, signal.SIGTTIN),
-    *(signal.SIGTTOU, signal.SIGPIPE, signal.SIGUSR1, signal.SIGUSR2, signal.SIGALRM),
-)
-# Python itself ignores these two; a command must not inherit that.
-PYTHON_IGNORES = (signal.SIGPIPE, signal.SIGXFSZ)
 # Descriptors are moved up here before they are put at 0, 1, 2, ….
 _HIGH = 64
 
@@ -28,7 +22,7 @@ class Starter:
     def __init__(
         self,
         launch: Launch,
-        plan: dict[str, Any],
+        plan: Plan,
         ours_first: bool,
         block: int,
         status: int,
@@ -79,7 +73,7 @@ class Starter:
         self._step = "directory"
         os.chdir(command.cwd)
         self._place(list(self._launch.stdio[:3]))
-        self._restore_signals()
+        shim_signals.give(self._ignored)
         self._step = "exec"
         env = dict(command.env)
         try:
@@ -95,54 +89,54 @@ class Starter:
         if self._ours_first:
             self._prepare_mounts()
         self._step = "start"
-        arguments: list[str] = plan["arguments"]
+        arguments = plan.arguments
         if not self._ours_first and self._launch.network:
-            arguments = ["--unshare-net", *arguments]
+            arguments = ("--unshare-net", *arguments)
         sources = list(self._launch.stdio[:3])
         argv = [path, "--args", "3", "--json-status-fd", "4", "--block-fd", "5"]
         sources += (_memory("arguments", b"\0".join(map(os.fsencode, arguments))), self._status, self._block)
         if self._launch.program:
             argv += ("--seccomp", str(len(sources)))
             sources.append(_memory("seccomp", self._launch.program))
-        if plan["carried"]:
+        if plan.carrier:
             # too many arguments for bubblewrap: they follow through a descriptor (see long_command)
-            carrier: list[str] = plan["carrier"]
-            argv += ("--", *carrier, str(len(sources)))
-            sources.append(_memory("command", plan["carried"].encode()))
+            argv += ("--", *plan.carrier, str(len(sources)))
+            sources.append(_memory("command", plan.carried.encode()))
         else:
             argv += ("--", *self._launch.command.argv)
         self._place(sources)
-        self._restore_signals()
+        shim_signals.give(self._ignored)
         self._step = "exec bwrap"
         os.execve(path, [os.fsencode(text) for text in argv], {})
 
     def _prepare_mounts(self) -> None:
         """A mount namespace of ours: mounts the host makes later do not come in writable behind bubblewrap's
-        back, /proc shows the numbers bubblewrap sees, and masks too many for its arguments are laid here."""
+        back, /proc shows the numbers bubblewrap sees, and masks cost neither its arguments nor its time."""
         from doorward.launcher import syscalls
 
         self._step = "mounts"
         syscalls.unshare(syscalls.CLONE_NEWNS)
         syscalls.mount(None, b"/", None, syscalls.MS_REC | syscalls.MS_PRIVATE)
-        masks: list[list[str]] = self._plan["masks"]
-        if masks:
-            self._lay_masks(masks)
+        if self._plan.masks:
+            self._lay_masks()
         if self._launch.fresh_proc:
             self._step = "proc"
             flags = syscalls.MS_NOSUID | syscalls.MS_NODEV | syscalls.MS_NOEXEC
             syscalls.mount(b"proc", b"/proc", b"proc", flags)
 
-    def _lay_masks(self, masks: list[list[str]]) -> None:
+    def _lay_masks(self) -> None:
         from doorward.launcher import syscalls
 
-        for source, *targets in masks:
+        for source, targets in self._plan.masks:
             mask = os.fsencode(source)
             syscalls.mount(mask, mask, None, syscalls.MS_BIND)
             # read-only once, and every further bind inherits it. What else its mount forbids is locked and
             # must be said again; access times are kept when none is named (mount(2)).
             locked = os.statvfs(mask).f_flag & (syscalls.MS_NOSUID | syscalls.MS_NODEV | syscalls.MS_NOEXEC)
             syscalls.mount(None, mask, None, syscalls.MS_BIND | syscalls.MS_REMOUNT | syscalls.MS_RDONLY | locked)
+            self._step = "hide"
             for target in targets:
+                # a target that is gone makes this fail; bubblewrap would put an empty file in its place
                 syscalls.mount(mask, os.fsencode(target), None, syscalls.MS_BIND)
 
     def _place(self, sources: list[int]) -> None:
@@ -156,10 +150,6 @@ class Starter:
         close_all_but((*high, self._fault))
         for number, source in enumerate(high):
             os.dup2(source, number)
-
-    def _restore_signals(self) -> None:
-        for number in (*SHIM_IGNORES, *PYTHON_IGNORES):
-            signal.signal(number, signal.SIG_IGN if number in self._ignored else signal.SIG_DFL)
 
 
 def close_all_but(keep: Container[int]) -> None:

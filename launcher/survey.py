@@ -9,6 +9,7 @@ import stat
 from typing import NamedTuple
 
 from doorward.launcher.globs import walk
+from doorward.launcher.guards import guarded
 from doorward.launcher.interface import Mode, SandboxPolicy
 from doorward.launcher.mounts import Entry, Kind, MountPlan, Origin, parents, plan_mounts
 from doorward.launcher.protected import Watch, absent, protect
@@ -45,7 +46,7 @@ def survey(
     missing: list[str] = []
     _add_rules(rules.rules, entries, roots, missing)
     granted = frozenset(rule.path for rule in rules.rules if rule.kind is Kind.WRITE and rule.pattern is None)
-    protection = protect(roots, granted)
+    protection = protect(roots, granted, guarded(policy.cache_dir))
     for path in protection.writable:
         entries.append(Entry(path, Kind.WRITE, Origin.GENERAL))
     for path in protection.pinned:

@@ -14,6 +14,7 @@ import os
 import select
 import socket
 import struct
+import subprocess
 import sys
 import termios
 import time
@@ -112,8 +113,9 @@ class Driver:
             stdin, theirs = -1, []
         else:
             stdin, writer = os.pipe()
-            os.write(writer, told["stdin"].encode())
+            self.writer = writer
             if told["stdin"] != "open":
+                os.write(writer, told["stdin"].encode())
                 os.close(writer)
             theirs = [stdin]
         out, out_writer = os.pipe()
@@ -130,7 +132,7 @@ class Driver:
         while not done():
             left = self.deadline - time.monotonic()
             if left <= 0:
-                print(json.dumps({"late": True, "stdout": repr(self.output), "children": children()}))
+                print(json.dumps({"late": True, "stdout": repr(self.output), "children": children()}), flush=True)
                 self.process.kill()
                 os._exit(1)
             poll = select.poll()
@@ -188,6 +190,15 @@ class Driver:
 
     def step_hang(self):
         self.pump(lambda: False)
+
+    def step_mount(self, path):
+        os.makedirs(path, exist_ok=True)
+        subprocess.run(["mount", "-t", "tmpfs", "late", path], check=True)
+        with open(path + "/seen", "w"):
+            pass
+
+    def step_answer(self):
+        os.write(self.writer, b"go\n")
 
     def step_type(self, text):
         os.write(self.master, text.encode())

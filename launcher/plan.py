@@ -1,0 +1,111 @@
+"""What one start sends to its shim: bubblewrap's arguments, the masks, the names to look after. As JSON."""
+
+import json
+from typing import NamedTuple
+
+from doorward.launcher.bubblewrap import (
+    MAX_ARGUMENTS,
+    Bubblewrap,
+    Masks,
+    environment_arguments,
+    mount_arguments,
+    namespace_arguments,
+)
+from doorward.launcher.interface import Command, SandboxUnavailable
+from doorward.launcher.masks import keep_masks
+from doorward.launcher.protected import Watch
+from doorward.launcher.survey import Survey
+
+# Arguments on bubblewrap's own command line, and some to spare.
+_FIXED_ARGUMENTS = 20
+
+
+class Plan(NamedTuple):
+    """`arguments` go with `masks` laid by the shim; `arguments_alone` hold the masks too, for a machine where
+    only bubblewrap may mount, and are None if they would be more than it takes. `carrier` starts a command
+    whose own arguments are too many; those are in `carried` then."""
+
+    arguments: tuple[str, ...] = ()
+    arguments_alone: tuple[str, ...] | None = ()
+    masks: tuple[tuple[str, tuple[str, ...]], ...] = ()  # a source, and the paths it is mounted over
+    carrier: tuple[str, ...] = ()
+    carried: str = ""
+    watched: tuple[Watch, ...] = ()
+
+    def to_line(self) -> bytes:
+        """One line of JSON; bytes that are no text survive as lone surrogates."""
+        return json.dumps(self).encode() + b"\n"
+
+
+def read_plan(line: bytes) -> Plan:
+    """The plan in a line made by `Plan.to_line`."""
+    arguments, alone, masks, carrier, carried, watched = json.loads(line)
+    return Plan(
+        tuple(arguments),
+        None if alone is None else tuple(alone),
+        tuple((source, tuple(targets)) for source, targets in masks),
+        tuple(carrier),
+        carried,
+        tuple(Watch(*watch) for watch in watched),
+    )
+
+
+def make_plan(
+    bubblewrap: Bubblewrap | None,
+    found: Survey,
+    command: Command,
+    cache_dir: str,
+    *,
+    user: bool,
+    limited: bool,
+    session: bool,
+) -> Plan:
+    """The plan for one start. `user` asks for a user namespace, `limited` for no capabilities, `session` for a
+    session of the command's own. Raises SandboxUnavailable."""
+    if bubblewrap is None:
+        return Plan(watched=found.watched)
+    mounts = found.plan.mounts
+    hiding = [mount for mount in mounts if mount.step.startswith("hide-")]
+    masks = keep_masks(cache_dir) if hiding else Masks("", "")
+    options = namespace_arguments(bubblewrap, user=user, network=False, confined=limited, session=session)
+    options += ("--chdir", command.cwd)
+    laid = mount_arguments([mount for mount in mounts if not mount.step.startswith("hide-")], masks)
+    variables = environment_arguments(command.env)
+    room = MAX_ARGUMENTS - _FIXED_ARGUMENTS - len(options)
+    carrier: tuple[str, ...] = ()
+    carried = ""
+    if len(laid) + len(variables) + len(command.argv) > room:
+        carrier, carried = _carry(found, command)
+        variables = []
+    room -= len(variables) + len(carrier or command.argv)
+    if len(laid) > room:
+        raise SandboxUnavailable(
+            f"The policy needs {len(mounts)} mounts, more than bubblewrap takes ({MAX_ARGUMENTS} arguments).",
+            "Name directories in place of single files.",
+        )
+    everything = mount_arguments(mounts, masks) if hiding else laid
+    return Plan(
+        arguments=(*options, *laid, *variables),
+        arguments_alone=(*options, *everything, *variables) if len(everything) <= room else None,
+        masks=tuple(
+            (source, targets)
+            for source, step in ((masks.file, "hide-file"), (masks.directory, "hide-directory"))
+            if (targets := tuple(mount.path for mount in hiding if mount.step == step))
+        ),
+        carrier=carrier,
+        carried=carried,
+        watched=found.watched,
+    )
+
+
+def _carry(found: Survey, command: Command) -> tuple[tuple[str, ...], str]:
+    from doorward.launcher import long_command  # rare
+
+    carrier = long_command.carrier(found.plan)
+    if not carrier:
+        raise SandboxUnavailable(
+            "The command has more arguments and variables than bubblewrap takes, and no Python is visible "
+            "inside that could carry them.",
+            "Show one with --read-only, or pass the arguments through a file.",
+        )
+    return tuple(carrier), long_command.carried(command)
