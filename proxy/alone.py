@@ -27,6 +27,9 @@ from doorward.proxy.splice import PipePool
 DRAIN_TIME = 30.0
 """Seconds connections get to finish after the first SIGTERM."""
 
+BACKLOG = 1024
+"""Connections that may wait to be accepted."""
+
 RUN = "proxy"
 """What the records of a door alone are filed under."""
 
@@ -115,3 +118,24 @@ class DoorAlone:
     def _heard(self, number: int, _frame: Any) -> None:
         """A signal: it may come at any point, so the loop is asked to see to it."""
         self.loop.post(self.reload if number == signal.SIGHUP else self.stop)
+
+
+def open_listener(host: str, port: int, *, reuse_port: bool = False) -> socket.socket:
+    """A listening TCP socket on an address literal; port 0 takes a free one. `reuse_port` lets several processes listen
+    on one port and share its connections (SO_REUSEPORT, socket(7)). Raises OSError."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    sock = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    try:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if reuse_port:
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        if family == socket.AF_INET6:
+            sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+        sock.bind((host, port))
+        sock.listen(BACKLOG)
+    except BaseException:
+        sock.close()
+        raise
+    return sock
+
+

@@ -5,7 +5,7 @@ absolute deadline of the loop's clock."""
 
 from __future__ import annotations
 
-import socket
+import _socket
 
 from doorward.proxy.clock import NEVER
 from doorward.proxy.loop import DeadlinePassed, Loop, Watch
@@ -26,7 +26,7 @@ class Channel(Watch):
 
     splices = True
 
-    def __init__(self, loop: Loop, sock: socket.socket) -> None:
+    def __init__(self, loop: Loop, sock: _socket.socket) -> None:
         """`sock` must be non-blocking."""
         super().__init__(loop, sock.fileno())
         self.sock = sock
@@ -78,7 +78,7 @@ class Channel(Watch):
     def end(self) -> None:
         """Say that no more is sent (a half-close); harmless when the connection is gone."""
         try:
-            self.sock.shutdown(socket.SHUT_WR)
+            self.sock.shutdown(_socket.SHUT_WR)
         except OSError:
             pass
 
@@ -91,19 +91,19 @@ class Channel(Watch):
         """Close with a reset, so that the peer cannot take what it has for the whole (SO_LINGER, socket(7))."""
         if self.fd >= 0:
             try:
-                self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+                self.sock.setsockopt(_socket.SOL_SOCKET, _socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
             except OSError:
                 pass
         self.close()
 
 
-def tune(sock: socket.socket) -> None:
+def tune(sock: _socket.socket) -> None:
     """Send small writes at once and notice a dead peer. Accepted sockets inherit it from their listener (tcp(7)).
     For TCP; harmless on other sockets."""
     try:
-        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, _KEEP_ALIVE_AFTER)
+        sock.setsockopt(_socket.IPPROTO_TCP, _socket.TCP_NODELAY, 1)
+        sock.setsockopt(_socket.SOL_SOCKET, _socket.SO_KEEPALIVE, 1)
+        sock.setsockopt(_socket.IPPROTO_TCP, _socket.TCP_KEEPIDLE, _KEEP_ALIVE_AFTER)
     except OSError:
         pass
 

@@ -7,15 +7,17 @@ process ends.
 
 from __future__ import annotations
 
+import _socket
 import json
-import socket
 from collections import deque
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from doorward.proxy.channel import Channel
 from doorward.proxy.loop import Loop, Promise
-from doorward.proxy.records import Item
+
+if TYPE_CHECKING:
+    from doorward.proxy.records import Item
 
 _encode = json.JSONEncoder(separators=(",", ":")).encode
 _READ = 256 * 1024
@@ -28,7 +30,7 @@ class SupervisorGone(Exception):
 class Control:
     """The proxy's end of the channel; also the sink its records go to."""
 
-    def __init__(self, loop: Loop, sock: socket.socket) -> None:
+    def __init__(self, loop: Loop, sock: _socket.socket) -> None:
         self._loop = loop
         sock.setblocking(False)
         self._channel = Channel(loop, sock)

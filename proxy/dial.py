@@ -6,9 +6,9 @@ that failed is followed at once, the first to connect wins and the others are cl
 
 from __future__ import annotations
 
+import _socket
 import errno
 import os
-import socket
 from collections.abc import Iterable, Sequence
 from typing import Protocol
 
@@ -36,8 +36,8 @@ class SocketDialler:
 
     def begin(self, loop: Loop, ip: IP, port: int) -> Channel:
         """See `Dialler`."""
-        family = socket.AF_INET if ip.version == 4 else socket.AF_INET6
-        sock = socket.socket(family, socket.SOCK_STREAM | socket.SOCK_NONBLOCK, socket.IPPROTO_TCP)
+        family = _socket.AF_INET if ip.version == 4 else _socket.AF_INET6
+        sock = _socket.socket(family, _socket.SOCK_STREAM | _socket.SOCK_NONBLOCK, _socket.IPPROTO_TCP)
         tune(sock)
         channel = Channel(loop, sock)
         code = sock.connect_ex((str(ip), port))
@@ -89,7 +89,7 @@ async def dial(loop: Loop, dialler: Dialler, addresses: Sequence[IP], port: int,
                     raise _silent(attempts[-1][1], port, seconds)
                 continue
             channel, ip = decided
-            code = channel.sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+            code = channel.sock.getsockopt(_socket.SOL_SOCKET, _socket.SO_ERROR)
             attempts.remove(decided)
             if not code:
                 channel.can_read = True
@@ -110,7 +110,7 @@ async def _dial_one(loop: Loop, dialler: Dialler, ip: IP, port: int, seconds: fl
         raise DialFailed(f"Cannot connect: {_where(ip, port)}: {_why(error.errno)}.") from None
     try:
         await channel.writable(loop.now + seconds)
-        code = channel.sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+        code = channel.sock.getsockopt(_socket.SOL_SOCKET, _socket.SO_ERROR)
         if code:
             raise DialFailed(f"Cannot connect: {_where(ip, port)}: {_why(code)}.")
     except DeadlinePassed:

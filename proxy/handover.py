@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import _socket
 import json
 import os
-import socket
 from typing import NamedTuple
 
 _MESSAGE = 64 * 1024  # bytes of one message
@@ -16,13 +16,13 @@ class Handover(NamedTuple):
 
     run: str
     policy: str
-    listener: socket.socket | None
+    listener: _socket.socket | None
 
 
-def take(channel: socket.socket) -> Handover | None:
+def take(channel: _socket.socket) -> Handover | None:
     """The next message of a non-blocking SOCK_SEQPACKET socket; None at its end. Raises BlockingIOError."""
     try:
-        data, ancillary, _, _ = channel.recvmsg(_MESSAGE, socket.CMSG_SPACE(_DESCRIPTORS * 4))
+        data, ancillary, _, _ = channel.recvmsg(_MESSAGE, _socket.CMSG_SPACE(_DESCRIPTORS * 4))
     except BlockingIOError:
         raise
     except OSError:  # reset, or closed by us: no more can come
@@ -40,18 +40,18 @@ def take(channel: socket.socket) -> Handover | None:
 def _descriptors(ancillary: list[tuple[int, int, bytes]]) -> list[int]:
     found: list[int] = []
     for level, kind, data in ancillary:
-        if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
+        if level == _socket.SOL_SOCKET and kind == _socket.SCM_RIGHTS:
             found += memoryview(data[: len(data) - len(data) % 4]).cast("i").tolist()
     return found
 
 
-def _listener(descriptors: list[int]) -> socket.socket | None:
+def _listener(descriptors: list[int]) -> _socket.socket | None:
     """The one listening socket; whatever else came is closed."""
     if len(descriptors) == 1:
         sock = None
         try:
-            sock = socket.socket(fileno=descriptors[0])
-            if sock.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
+            sock = _socket.socket(fileno=descriptors[0])
+            if sock.getsockopt(_socket.SOL_SOCKET, _socket.SO_ACCEPTCONN):
                 os.set_inheritable(descriptors[0], False)
                 return sock
         except OSError:

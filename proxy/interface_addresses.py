@@ -7,8 +7,8 @@ does not.
 
 from __future__ import annotations
 
+import _socket
 import os
-import socket
 import struct
 from collections.abc import Callable
 from ipaddress import IPv4Address, IPv6Address
@@ -79,7 +79,7 @@ def interface_addresses(open_socket: Callable[[], Datagrams] | None = None) -> I
 
 
 def _open_netlink() -> Datagrams:
-    netlink = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_CLOEXEC, socket.NETLINK_ROUTE)
+    netlink = _socket.socket(_socket.AF_NETLINK, _socket.SOCK_RAW | _socket.SOCK_CLOEXEC, _socket.NETLINK_ROUTE)
     netlink.settimeout(_PATIENCE_S)
     return netlink
 

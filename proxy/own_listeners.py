@@ -6,7 +6,7 @@ takes in every address of the machine; the unspecified address as a target means
 
 from __future__ import annotations
 
-import socket
+import _socket
 from collections.abc import Iterable
 from ipaddress import ip_address
 
@@ -20,14 +20,14 @@ class OwnListeners:
     def __init__(self) -> None:
         self._by_port: dict[int, list[IP]] = {}
 
-    def add(self, sock: socket.socket) -> None:
+    def add(self, sock: _socket.socket) -> None:
         """A listening TCP socket; call it after bind. Sockets of other families are nobody's target."""
         bound = _bound(sock)
         if bound is not None:
             ip, port = bound
             self._by_port.setdefault(port, []).append(ip)
 
-    def discard(self, sock: socket.socket) -> None:
+    def discard(self, sock: _socket.socket) -> None:
         """The listener is about to be closed."""
         bound = _bound(sock)
         if bound is not None and bound[0] in self._by_port.get(bound[1], ()):
@@ -46,8 +46,8 @@ class OwnListeners:
         return None
 
 
-def _bound(sock: socket.socket) -> tuple[IP, int] | None:
-    if sock.family not in (socket.AF_INET, socket.AF_INET6):
+def _bound(sock: _socket.socket) -> tuple[IP, int] | None:
+    if sock.family not in (_socket.AF_INET, _socket.AF_INET6):
         return None
     name = sock.getsockname()
     return unmap(ip_address(name[0].partition("%")[0])), name[1]
@@ -63,10 +63,12 @@ def _reaches(target: IP, bound: IP) -> bool:
 
 def _is_ours(ip: IP) -> bool:
     """Whether the machine has this address: it can be bound. Asked only for the port of a wildcard listener."""
-    family = socket.AF_INET if ip.version == 4 else socket.AF_INET6
-    with socket.socket(family, socket.SOCK_DGRAM) as probe:
-        try:
-            probe.bind((str(ip), 0))
-        except OSError:
-            return False
+    family = _socket.AF_INET if ip.version == 4 else _socket.AF_INET6
+    probe = _socket.socket(family, _socket.SOCK_DGRAM)
+    try:
+        probe.bind((str(ip), 0))
+    except OSError:
+        return False
+    finally:
+        probe.close()
     return True

@@ -10,9 +10,9 @@ imported right behind that, while the sandbox starts. Connections that come soon
 
 from __future__ import annotations
 
+import _socket
 import gc
 import signal
-import socket
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -33,7 +33,7 @@ _IGNORED = (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP, signal.SIGTERM, signal
 _COLLECT_AFTER = 10_000  # objects; connections make many, and hardly a cycle among them
 
 
-def run_proxy(control: socket.socket, handover: socket.socket) -> None:
+def run_proxy(control: _socket.socket, handover: _socket.socket) -> None:
     """The body of the proxy process; returns when it is told to shut down, or when `control` ends."""
     for number in _IGNORED:
         signal.signal(number, signal.SIG_IGN)
@@ -47,12 +47,12 @@ def run_proxy(control: socket.socket, handover: socket.socket) -> None:
 class ProxyProcess:
     """What one process does: obeys, and takes listeners over."""
 
-    def __init__(self, loop: Loop, control: socket.socket, handover: socket.socket) -> None:
+    def __init__(self, loop: Loop, control: _socket.socket, handover: _socket.socket) -> None:
         self._loop = loop
         self._control = Control(loop, control)
         self._handover = handover
         self._policies: dict[str, Policy] = {}
-        self._early: list[tuple[str, str, socket.socket]] = []  # run, policy, listener: the policy is still to come
+        self._early: list[tuple[str, str, _socket.socket]] = []  # run, policy, listener: the policy is still to come
         self._group = Group(loop)
         self._end: Promise[None] = Promise(loop)
         self._loaded: Runs | None = None
@@ -158,7 +158,7 @@ class ProxyProcess:
             else:
                 self._open(brought.run, brought.policy, brought.listener)
 
-    def _open(self, run: str, policy_id: str, listener: socket.socket) -> None:
+    def _open(self, run: str, policy_id: str, listener: _socket.socket) -> None:
         policy = self._policies.get(policy_id)
         if policy is None:
             self._early.append((run, policy_id, listener))

@@ -10,8 +10,8 @@ Pins (`network.hosts`, presets) come before all this; they are the rule set's to
 
 from __future__ import annotations
 
+import _socket
 import os
-import socket
 from collections import deque
 from collections.abc import Iterable
 from ipaddress import IPv4Address, IPv6Address, ip_address
@@ -93,8 +93,8 @@ class SystemResolver:
     def _look_up(self, query: bytes) -> tuple[IP, ...]:
         """In the worker thread."""
         try:
-            answers = socket.getaddrinfo(query, None, type=socket.SOCK_STREAM)
-        except socket.gaierror as error:
+            answers = _socket.getaddrinfo(query, None, type=_socket.SOCK_STREAM)
+        except _socket.gaierror as error:
             name = query[:-1].decode("ascii")
             raise LookupFailed(f"{name} does not resolve: {(error.strerror or 'no answer').lower()}.") from None
         finally:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import _socket
 import os
-import socket
 
 from doorward.proxy import records
 from doorward.proxy.admission import Way
@@ -28,7 +28,7 @@ class Runs:
         self._via = b"doorward-" + os.urandom(4).hex().encode("ascii")
         self._doors: dict[str, tuple[str, Server]] = {}  # by run: its policy's id, its door
 
-    def open(self, run: str, policy_id: str, policy: Policy, listener: socket.socket) -> None:
+    def open(self, run: str, policy_id: str, policy: Policy, listener: _socket.socket) -> None:
         """One more listener of a run; the first one opens its door."""
         known = self._doors.get(run)
         if known is not None:

@@ -7,8 +7,8 @@ request from then on and leaves open tunnels alone; `drain` ends it without cutt
 
 from __future__ import annotations
 
+import _socket
 import errno
-import socket
 from collections.abc import Callable
 
 from doorward.proxy.admission import Way
@@ -21,7 +21,6 @@ from doorward.proxy.pool import UpstreamPool
 from doorward.proxy.records import Sink
 from doorward.proxy.splice import PipePool
 
-BACKLOG = 1024
 _ACCEPTS_A_TURN = 32
 _PAUSE = 0.1  # seconds, when the process is out of descriptors or memory, or the network is down
 
@@ -58,7 +57,7 @@ class Server:
         self._answer_time = answer_time
         self._on_error = on_error
         self._group = Group(self.loop)
-        self._listeners: dict[socket.socket, Task[None] | None] = {}
+        self._listeners: dict[_socket.socket, Task[None] | None] = {}
         self._connections: dict[Connection, Task[None]] = {}
         self._room: Promise[None] | None = None  # set while the limit of connections is reached
         self._empty: Promise[None] | None = None  # set while a drain waits for the last connection
@@ -69,7 +68,7 @@ class Server:
         """Client connections at this moment."""
         return len(self._connections)
 
-    def add_listener(self, listener: socket.socket) -> None:
+    def add_listener(self, listener: _socket.socket) -> None:
         """Take over a listening stream socket. Before or while `serve` runs."""
         listener.setblocking(False)
         tune(listener)
@@ -119,8 +118,9 @@ class Server:
                 pass
         self.close()
 
-    async def _accept(self, listener: socket.socket) -> None:
+    async def _accept(self, listener: _socket.socket) -> None:
         watch = Watch(self.loop, listener.fileno())
+        family = int(listener.family)
         accepted = 0
         try:
             while True:
@@ -130,7 +130,7 @@ class Server:
                     await self._room.wait()
                     continue
                 try:
-                    sock, _ = listener.accept()
+                    descriptor, _ = listener._accept()  # type: ignore[attr-defined]  # accept() without its wrapper
                 except BlockingIOError:
                     watch.can_read = False
                     accepted = 0
@@ -142,7 +142,7 @@ class Server:
                     else:
                         await self.loop.sleep(_PAUSE)
                     continue
-                self._begin(sock)
+                self._begin(_socket.socket(family, _socket.SOCK_STREAM, _socket.IPPROTO_TCP, descriptor))
                 accepted += 1
                 if accepted % _ACCEPTS_A_TURN == 0:
                     await self.loop.turn()
@@ -150,7 +150,7 @@ class Server:
             watch.forget(shared=True)
             self._drop(listener)
 
-    def _begin(self, sock: socket.socket) -> None:
+    def _begin(self, sock: _socket.socket) -> None:
         sock.setblocking(False)
         channel = Channel(self.loop, sock)
         connection = Connection(self, channel)
@@ -178,29 +178,8 @@ class Server:
             await self.loop.sleep(self.policy.limits.pooled_time / 2)
             self.pool.sweep()
 
-    def _drop(self, listener: socket.socket) -> None:
+    def _drop(self, listener: _socket.socket) -> None:
         if listener in self._listeners:
             del self._listeners[listener]
             self.way.own.discard(listener)
             listener.close()
-
-
-def open_listener(host: str, port: int, *, reuse_port: bool = False) -> socket.socket:
-    """A listening TCP socket on an address literal; port 0 takes a free one. `reuse_port` lets several processes listen
-    on one port and share its connections (SO_REUSEPORT, socket(7)). Raises OSError."""
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    sock = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-    try:
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        if reuse_port:
-            sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-        if family == socket.AF_INET6:
-            sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
-        sock.bind((host, port))
-        sock.listen(BACKLOG)
-    except BaseException:
-        sock.close()
-        raise
-    return sock
-
-

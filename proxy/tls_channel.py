@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import ssl
 
 from doorward.proxy.channel import READ_SIZE, Channel
@@ -19,7 +20,9 @@ class TlsChannel(Channel):
         context = ssl.create_default_context()
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         plain.forget(shared=True)  # the descriptor stays open and is registered anew
-        self.tls = context.wrap_socket(plain.sock, server_hostname=host, do_handshake_on_connect=False)
+        sock = socket.socket(fileno=plain.sock.detach())
+        sock.setblocking(False)
+        self.tls = context.wrap_socket(sock, server_hostname=host, do_handshake_on_connect=False)
         super().__init__(plain.loop, self.tls)
 
     async def handshake(self, deadline: float) -> None:

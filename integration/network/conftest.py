@@ -18,6 +18,7 @@ from doorward.allowlists.host import Name
 from doorward.allowlists.rule import Origin, parse_rule
 from doorward.allowlists.ruleset import RuleSet
 from doorward.proxy.admission import Way
+from doorward.proxy.alone import open_listener
 from doorward.proxy.asking import Decider
 from doorward.proxy.channel import Channel
 from doorward.proxy.dial import SocketDialler
@@ -28,7 +29,7 @@ from doorward.proxy.parent import Parent
 from doorward.proxy.policy import Policy
 from doorward.proxy.records import Item
 from doorward.proxy.resolver import IP, LookupFailed
-from doorward.proxy.server import Server, open_listener
+from doorward.proxy.server import Server
 from doorward.proxy.splice import PipePool
 
 WAIT = 10.0

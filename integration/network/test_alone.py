@@ -15,9 +15,8 @@ from typing import Any
 
 import pytest
 
-from doorward.proxy.alone import DoorAlone
+from doorward.proxy.alone import DoorAlone, open_listener
 from doorward.proxy.policy import Policy, policy_from_settings
-from doorward.proxy.server import open_listener
 
 WAIT = 10.0
 

@@ -113,7 +113,7 @@ def test_only_ports_that_a_rule_names(network: Any) -> None:
 @pytest.mark.parametrize("bound", ["127.0.0.1", "0.0.0.0", "::", "::1"])
 def test_the_door_does_not_connect_to_itself(network: Any, host: str, bound: str) -> None:
     """P-PP-16: for every listener the process owns, by the bound address."""
-    from doorward.proxy.server import open_listener
+    from doorward.proxy.alone import open_listener
 
     rules = ["127.0.0.0/8:*", "localhost:*", "[::1]:*", "0.0.0.0:*", "[::]:*", network.named("*", "loop.test")]
     door = network.door(rules)

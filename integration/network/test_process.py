@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from doorward.proxy.server import open_listener
+from doorward.proxy.alone import open_listener
 
 WAIT = 10.0
 

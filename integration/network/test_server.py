@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from doorward.proxy.server import open_listener
+from doorward.proxy.alone import open_listener
 
 
 def echo(sock: socket.socket) -> None:

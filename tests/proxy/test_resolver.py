@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _socket
 import socket
 import threading
 from collections.abc import Iterator
@@ -54,7 +55,7 @@ def real_loop() -> Iterator[Loop]:
 @pytest.fixture
 def system(monkeypatch: pytest.MonkeyPatch) -> System:
     made = System()
-    monkeypatch.setattr(socket, "getaddrinfo", made.getaddrinfo)
+    monkeypatch.setattr(_socket, "getaddrinfo", made.getaddrinfo)
     return made
 
 
