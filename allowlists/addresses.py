@@ -2,7 +2,7 @@
 
 - IPv4-mapped IPv6 is the same host as the IPv4 address: `unmap` first, then judge.
 - Other forms that carry an IPv4 address (compatible, NAT64, 6to4, Teredo, ISATAP) are hosts of their own, but they may
-  lead to what they carry: the carried address is classified too, and a deny of it holds for them (`views`).
+  lead to what they carry: the carried address is classified too, and a deny of it holds for them (`carried`).
 - The well-known NAT64 prefix with a public address in it is public: on an IPv6-only network every IPv4 site has
   such an address. 6to4, Teredo and local-use NAT64 never are.
 """
@@ -34,15 +34,17 @@ _NEVER_PINNED = frozenset(
 )
 
 _LOW_32 = 0xFFFF_FFFF
+_CARRYING = frozenset({0, 0x64, 0x2001, 0x2002})  # the first 16 bits of every form but ISATAP
 
 
 def unmap(ip: IPAddress) -> IPAddress:
     """The IPv4 address of an IPv4-mapped one (RFC 4291 §2.5.5.2), else the address itself without its zone."""
     if isinstance(ip, IPv4Address):
         return ip
-    if ip.ipv4_mapped is not None:
-        return ip.ipv4_mapped
-    return IPv6Address(int(ip)) if ip.scope_id else ip
+    value = int(ip)
+    if value >> 32 == 0xFFFF:
+        return IPv4Address(value & _LOW_32)
+    return IPv6Address(value) if ip.scope_id else ip
 
 
 def unmap_network(network: IPNetwork) -> IPNetwork:
@@ -54,17 +56,31 @@ def unmap_network(network: IPNetwork) -> IPNetwork:
     return network
 
 
-def embedded(ip: IPAddress) -> tuple[IPv4Address, ...]:
-    """The IPv4 addresses an unmapped IPv6 address may lead to, likeliest first; () for most."""
-    if isinstance(ip, IPv4Address):
-        return ()
-    value = int(ip)
+def carried(value: int) -> tuple[int, ...]:
+    """The IPv4 addresses an unmapped IPv6 address may lead to, likeliest first; () for most. All as numbers, since
+    this is asked for every address."""
+    # ISATAP, ::0:5efe:a.b.c.d and ::200:5efe:a.b.c.d under any prefix (RFC 5214 §6.1)
+    isatap = (value & _LOW_32,) if value >> 32 & 0xFDFF_FFFF == 0x0000_5EFE else ()
+    first = value >> 112
+    return isatap if first not in _CARRYING else (*_carried_under(first, value), *isatap)
+
+
+def _carried_under(first: int, value: int) -> tuple[int, ...]:
+    """`first` are the first 16 bits of `value`."""
     low = value & _LOW_32
     top_96 = value >> 32
-    if top_96 == 0 and low > 1:
-        return (IPv4Address(low),)  # compatible, ::a.b.c.d (RFC 4291 §2.5.5.1)
-    if top_96 in {0xFFFF_0000, 0x64_FF9B << 64}:
-        return (IPv4Address(low),)  # ::ffff:0:a.b.c.d (RFC 2765 §2.1) and 64:ff9b::/96 (RFC 6052 §2.1)
+    if first == 0:
+        if top_96 == 0 and low > 1:
+            return (low,)  # compatible, ::a.b.c.d (RFC 4291 §2.5.5.1)
+        return (low,) if top_96 == 0xFFFF_0000 else ()  # ::ffff:0:a.b.c.d (RFC 2765 §2.1)
+    if first == 0x2002:
+        return (value >> 80 & _LOW_32,)  # 6to4 (RFC 3056 §2)
+    if first == 0x2001:
+        if value >> 96 != 0x2001_0000:
+            return ()
+        return (low ^ _LOW_32, value >> 64 & _LOW_32)  # Teredo client, server (RFC 4380 §4)
+    if top_96 == 0x64_FF9B << 64:
+        return (low,)  # 64:ff9b::/96 (RFC 6052 §2.1)
     if value >> 80 == 0x64_FF9B_0001:
         # 64:ff9b:1::/48 (RFC 8215) may be cut into /96, /64, /56 or /48; RFC 6052 §2.2 says where each keeps it
         candidates = (
@@ -74,14 +90,7 @@ def embedded(ip: IPAddress) -> tuple[IPv4Address, ...]:
             (value >> 40 & 0xFFFF) | (value >> 64 & 0xFFFF) << 16,
         )
         # an unused cut reads as 0.0.0.0/8, which would only hide the true one
-        found = dict.fromkeys(c & _LOW_32 for c in candidates if c & _LOW_32 > 0xFF_FFFF)
-        return tuple(IPv4Address(c) for c in found)
-    if value >> 112 == 0x2002:
-        return (IPv4Address(value >> 80 & _LOW_32),)  # 6to4 (RFC 3056 §2)
-    if value >> 96 == 0x2001_0000:
-        return (IPv4Address(low ^ _LOW_32), IPv4Address(value >> 64 & _LOW_32))  # Teredo client, server (RFC 4380 §4)
-    if value >> 32 & 0xFDFF_FFFF == 0x0000_5EFE:
-        return (IPv4Address(low),)  # ISATAP, ::0:5efe:a.b.c.d and ::200:5efe:a.b.c.d (RFC 5214 §6.1)
+        return tuple(dict.fromkeys(c & _LOW_32 for c in candidates if c & _LOW_32 > 0xFF_FFFF))
     return ()
 
 
@@ -90,23 +99,20 @@ def exact_only(kind: AddressClass) -> bool:
     return kind is AddressClass.METADATA or kind is AddressClass.LINK_LOCAL
 
 
-def views(ip: IPAddress) -> tuple[IPAddress, ...]:
-    """The address and what it carries: a deny of any of them denies it."""
-    return (ip, *embedded(ip))
-
-
 def classify(ip: IPAddress) -> AddressClass:
     """What the address is for. A carried IPv4 address that is not public decides."""
-    ip = unmap(ip)
+    value = int(ip)
     if ip.version == 4:
-        return _IPV4.kind_of(int(ip))
-    own = _IPV6.kind_of(int(ip))
+        return _IPV4.kind_of(value)
+    if value >> 32 == 0xFFFF:  # mapped (RFC 4291 §2.5.5.2)
+        return _IPV4.kind_of(value & _LOW_32)
+    own = _IPV6.kind_of(value)
     if exact_only(own):
         return own
-    for inside in embedded(ip):
-        carried = _IPV4.kind_of(int(inside))
-        if carried is not AddressClass.GLOBAL:
-            return carried
+    for inside in carried(value):
+        kind = _IPV4.kind_of(inside)
+        if kind is not AddressClass.GLOBAL:
+            return kind
     return own
 
 

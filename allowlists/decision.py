@@ -1,5 +1,6 @@
 """What the network door answers: a decision is data, the same value on the wire, in the rollout and on the screen."""
 
+from collections.abc import Callable
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -35,31 +36,92 @@ class Source(StrEnum):
     PROXY_STATE = "proxy_state"
 
 
-class Decision(NamedTuple):
-    """`rule` is the rule that decided, or that came nearest (port_not_allowed); None where none did.
+class Words(NamedTuple):
+    """What a decision says. `message` is one plain sentence. `hint` is the exact option or command that would allow the
+    request, "" where none would; `entry` is the bare rule entry in it, which parse_rule reads and which then allows."""
 
-    `message` is one plain sentence. `hint` is the exact option or command that would allow the request, "" where none
-    would; `entry` is the bare rule entry in it, which parse_rule reads and which then allows.
-    """
+    message: str
+    hint: str = ""
+    entry: str = ""
 
+
+class Unsaid:
+    """Words that are found when somebody asks for them, once: most decisions are acted upon and never read."""
+
+    __slots__ = ("_about", "_find", "_words")
+
+    def __init__(self, find: Callable[..., Words], *about: object) -> None:
+        self._find = find
+        self._about = about
+        self._words: Words | None = None
+
+    def words(self) -> Words:
+        if self._words is None:
+            self._words = self._find(*self._about)
+        return self._words
+
+    def __eq__(self, other: object) -> bool:
+        return self.words() == (other.words() if isinstance(other, Unsaid) else other)
+
+    def __hash__(self) -> int:
+        return hash(self.words())
+
+    def __repr__(self) -> str:
+        return repr(self.words())
+
+
+class _Facts(NamedTuple):
     effect: Effect
     reason: Reason
     source: Source
     rule: Rule | None
     host: Host
     port: int
-    message: str
-    hint: str
-    entry: str = ""
+    said: Words | Unsaid
+
+
+class Decision(_Facts):
+    """`rule` is the rule that decided, or that came nearest (port_not_allowed); None where none did."""
+
+    __slots__ = ()
+
+    def __new__(
+        cls,
+        effect: Effect,
+        reason: Reason,
+        source: Source,
+        rule: Rule | None,
+        host: Host,
+        port: int,
+        message: str,
+        hint: str = "",
+        entry: str = "",
+    ) -> "Decision":
+        return cls._make((effect, reason, source, rule, host, port, Words(message, hint, entry)))
+
+    @property
+    def words(self) -> Words:
+        """All that it says."""
+        said = self.said
+        return said.words() if isinstance(said, Unsaid) else said
+
+    @property
+    def message(self) -> str:
+        """One plain sentence."""
+        return self.words.message
+
+    @property
+    def hint(self) -> str:
+        """The exact option or command that would allow the request, "" where none would."""
+        return self.words.hint
+
+    @property
+    def entry(self) -> str:
+        """The bare rule entry in the hint; "" where there is none."""
+        return self.words.entry
 
     def refused(self, reason: Reason, source: Source, message: str) -> "Decision":
         """A deny for what only the proxy can see: mismatching names, its own address, silence of the decider."""
         keep = reason is Reason.NOT_ANSWERED  # an allow rule helps only where the rules were the obstacle
-        return self._replace(
-            effect=Effect.DENY,
-            reason=reason,
-            source=source,
-            message=message,
-            hint=self.hint if keep else "",
-            entry=self.entry if keep else "",
-        )
+        said = self.words._replace(message=message) if keep else Words(message)
+        return self._replace(effect=Effect.DENY, reason=reason, source=source, said=said)

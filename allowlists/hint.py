@@ -4,9 +4,9 @@ import re
 from collections.abc import Iterable
 
 from doorward.allowlists.addresses import IPAddress
-from doorward.allowlists.host import Host, Name
+from doorward.allowlists.host import Host, authority_host
 from doorward.allowlists.pattern import WEB_PORTS as WEB_PORTS
-from doorward.allowlists.pattern import Kind, Pattern, has_port, pattern_for
+from doorward.allowlists.pattern import Kind, Pattern, has_port
 from doorward.allowlists.rule import Origin, Rule, table_text
 from doorward.allowlists.suffixes import suffix_kind
 
@@ -16,7 +16,7 @@ _PLAIN = re.compile(r"[A-Za-z0-9._:/-]+", re.ASCII)
 def entry_for(host: Host, port: int, addresses: Iterable[IPAddress] = (), methods: Iterable[str] = ()) -> str:
     """The narrowest entry that allows the host; with addresses, one that opens these past the guard too; with methods,
     one for these alone."""
-    entry = _with_port(host.text if isinstance(host, Name) else pattern_for(host).text, port)
+    entry = _with_port(authority_host(host), port)
     more = {"methods": list(methods), "addresses": [str(ip) for ip in addresses]}
     more = {key: listed for key, listed in more.items() if listed}
     return table_text({"host": entry, **more}) if more else entry

@@ -123,11 +123,15 @@ def host_text(host: Host) -> str:
     return host.text if isinstance(host, Name) else str(host.ip)
 
 
+def authority_host(host: Host) -> str:
+    """The canonical text as a URL or a rule has it, IPv6 in brackets."""
+    text = host_text(host)
+    return f"[{text}]" if ":" in text else text
+
+
 def authority_text(host: Host, port: int) -> str:
     """`name:port` or `[v6]:port`, for messages and hints."""
-    if isinstance(host, Address) and host.ip.version == 6:
-        return f"[{host.ip}]:{port}"
-    return f"{host_text(host)}:{port}"
+    return f"{authority_host(host)}:{port}"
 
 
 def _bracketed(text: str) -> IPv6Address:

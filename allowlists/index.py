@@ -53,7 +53,7 @@ _Node = Rule | PortTable
 class RuleIndex:
     """The allows or the denies of a rule set. The star is asked for apart: what it takes in differs for the two."""
 
-    __slots__ = ("_below", "_exact", "_ipv4", "_ipv6", "_star", "size")
+    __slots__ = ("_below", "_exact", "_ipv4", "_ipv6", "_labels", "_star", "has_blocks", "size")
 
     def __init__(self, rules: Iterable[Rule]) -> None:
         exact: dict[str, list[Rule]] = {}
@@ -77,9 +77,13 @@ class RuleIndex:
                     below.setdefault(pattern.name, []).append(rule)
         self._exact = {name: _node(found) for name, found in exact.items()}
         self._below = {name: _node(found) for name, found in below.items()}
+        # no name below which rules open has more labels: longer suffixes of a name need no look-up
+        self._labels = max((name.count(".") + 1 for name in below), default=0)
         self._star = _node(star) if star else None
         self._ipv4 = _levels(blocks[4])
         self._ipv6 = _levels(blocks[6])
+        #: Whether any rule is about addresses.
+        self.has_blocks = bool(self._ipv4 or self._ipv6)
 
     def nodes(self, host: Host) -> Iterator[_Node]:
         """Everything that matches the host on some port, most specific first, the star left out."""
@@ -114,7 +118,7 @@ class RuleIndex:
                 return rule
         below = self._below
         if below:
-            dot = text.find(".") + 1
+            dot = len(text.rsplit(".", self._labels)[0]) + 1
             while dot:
                 node = below.get(text[dot:])
                 if node is not None:
@@ -134,7 +138,7 @@ class RuleIndex:
         text = host.text
         node = self._exact.get(text)
         below = self._below
-        dot = text.find(".") + 1 if below else 0
+        dot = len(text.rsplit(".", self._labels)[0]) + 1 if below else 0
         while node is None and dot:
             node = below.get(text[dot:])
             dot = text.find(".", dot) + 1
@@ -147,15 +151,11 @@ class RuleIndex:
 
     def find_address(self, ip: IPAddress, port: int) -> Rule | None:
         levels = self._ipv4 if ip.version == 4 else self._ipv6
-        if levels:
-            value = int(ip)
-            for shift, table in levels:
-                node = table.get(value >> shift)
-                if node is not None:
-                    rule = at_port(node, port)
-                    if rule is not None:
-                        return rule
-        return None
+        return _find(levels, int(ip), port) if levels else None
+
+    def find_ipv4(self, value: int, port: int) -> Rule | None:
+        """As find_address, for an IPv4 address as a number."""
+        return _find(self._ipv4, value, port)
 
     @property
     def star(self) -> _Node | None:
@@ -188,12 +188,12 @@ class RuleIndex:
     def _nodes_below(self, text: str) -> Iterator[_Node]:
         below = self._below
         if below:
-            dot = text.find(".")
-            while dot >= 0:
-                node = below.get(text[dot + 1 :])
+            dot = len(text.rsplit(".", self._labels)[0]) + 1
+            while dot:
+                node = below.get(text[dot:])
                 if node is not None:
                     yield node
-                dot = text.find(".", dot + 1)
+                dot = text.find(".", dot) + 1
 
 
 def at_port(node: _Node, port: int) -> Rule | None:
@@ -209,6 +209,16 @@ def rules_of(node: _Node) -> tuple[Rule, ...]:
 class _Level(NamedTuple):
     shift: int
     table: dict[int, _Node]
+
+
+def _find(levels: tuple[_Level, ...], value: int, port: int) -> Rule | None:
+    for shift, table in levels:
+        node = table.get(value >> shift)
+        if node is not None:
+            rule = at_port(node, port)
+            if rule is not None:
+                return rule
+    return None
 
 
 def _node(rules: list[Rule]) -> _Node:

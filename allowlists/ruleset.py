@@ -16,19 +16,19 @@
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
+from doorward.allowlists import wording
 from doorward.allowlists.addresses import (
     AddressClass,
     IPAddress,
     IPNetwork,
+    carried,
     classify,
     exact_only,
     opens,
     pinnable,
     unmap,
-    views,
 )
-from doorward.allowlists.decision import Decision, Effect, Reason, Source
-from doorward.allowlists.hint import allow_option, entry_for, entry_for_www, undo_option
+from doorward.allowlists.decision import Decision, Effect, Reason, Source, Unsaid
 from doorward.allowlists.host import (
     Address,
     Host,
@@ -41,8 +41,7 @@ from doorward.allowlists.host import (
 )
 from doorward.allowlists.index import RuleIndex, at_port, rules_of
 from doorward.allowlists.layers import covers
-from doorward.allowlists.methods import is_method, methods_text
-from doorward.allowlists.pattern import EVERY_PORT, Kind, pattern_for, ports_text
+from doorward.allowlists.pattern import EVERY_PORT, Kind, pattern_for
 from doorward.allowlists.rule import LOOPBACK_OF_LOCALHOST, MalformedRule, MalformedRules, Origin, Rule
 from doorward.allowlists.special_purpose import DESCRIPTIONS, METADATA_NAMES
 
@@ -80,7 +79,7 @@ class RuleSet:
         deny: tuple[Rule, ...],
         pins: Mapping[str, tuple[IPAddress, ...]],
         can_ask: bool,
-        own_addresses: frozenset[IPAddress],
+        own_addresses: frozenset[int],
         notices: Iterable[str],
     ) -> None:
         self.allow = allow
@@ -137,7 +136,7 @@ class RuleSet:
             resolved[_pin_name(name, problems)] = tuple(found)
         if problems:
             raise MalformedRules(problems)
-        return cls(allow, deny, resolved, can_ask, frozenset(map(unmap, own_addresses)), notices)
+        return cls(allow, deny, resolved, can_ask, frozenset(int(unmap(ip)) for ip in own_addresses), notices)
 
     def decide(self, host: Host, port: int) -> Decision:
         """By name alone: nothing is looked up. For a literal the address guard has spoken too. Whether a request's
@@ -146,11 +145,11 @@ class RuleSet:
             raise TypeError("a host comes from parse_host or address_host")
         rule = self._denying(host, port)
         if rule is not None:
-            return self._denied(rule, host, port, f"{authority_text(host, port)} is denied by {rule.described}")
-        rule = self._allowing(self._unlimited, host, port)
-        if rule is None and self._by_method:
-            rule = self._allowing(self._allow, host, port)
-        return self._not_allowed(host, port) if rule is None else self._allowed(rule, host, port)
+            return _decision(Effect.DENY, Reason.DENIED, rule, host, port, Unsaid(wording.denied, rule, host, port))
+        rule = self._allowing(self._allow, host, port)
+        if rule is not None and rule.methods:
+            rule = self._allowing(self._unlimited, host, port) or rule
+        return self._not_allowed(host, port) if rule is None else _allowed(rule, host, port)
 
     def judge_method(self, decision: Decision, method: str, *, visible: bool) -> Decision:
         """The decision, or a deny where it allows and the rules do not allow this method.
@@ -161,15 +160,18 @@ class RuleSet:
         rule = decision.rule
         if rule is None or not rule.methods or decision.effect is not Effect.ALLOW:
             return decision
+        host, port = decision.host, decision.port
         if not visible:
-            return self._tunnel_refused(rule, decision.host, decision.port)
+            said = Unsaid(wording.tunnel_refused, rule, host, port, self._methods_at)
+            return _decision(Effect.DENY, Reason.MITM_REQUIRED, rule, host, port, said)
         if method in rule.methods:
             return decision
         index = self._by_method.get(method)
-        other = None if index is None else self._allowing(index, decision.host, decision.port)
+        other = None if index is None else self._allowing(index, host, port)
         if other is not None:
-            return self._allowed(other, decision.host, decision.port)
-        return self._method_refused(rule, decision.host, decision.port, method)
+            return _allowed(other, host, port)
+        said = Unsaid(wording.method_not_allowed, rule, host, port, method, self._methods_at)
+        return _decision(Effect.DENY, Reason.METHOD_NOT_ALLOWED, rule, host, port, said)
 
     def granted(self, decision: Decision, where: str) -> Decision:
         """The allow that a yes to an `ask` means: this host on this port, a literal's own address opened, no more."""
@@ -182,7 +184,7 @@ class RuleSet:
             origin=Origin("policy", where),
         )
         message = f"{rule.text} is allowed by an answer ({where})"
-        return Decision(Effect.ALLOW, Reason.ALLOWED, Source.DECIDER, rule, decision.host, decision.port, message, "")
+        return Decision(Effect.ALLOW, Reason.ALLOWED, Source.DECIDER, rule, decision.host, decision.port, message)
 
     def pin(self, host: Host) -> tuple[IPAddress, ...]:
         """The addresses the host has without a look-up: a pin, a literal itself, loopback for `localhost`; else ()."""
@@ -231,12 +233,14 @@ class RuleSet:
         return deny.find(host, port) or deny.star_at(port)
 
     def _denying_address(self, ip: IPAddress, port: int) -> Rule | None:
-        if self._deny.size:
-            for view in views(ip):
-                rule = self._deny.find_address(view, port)
-                if rule is not None:
-                    return rule
-        return None
+        deny = self._deny
+        if not deny.has_blocks:
+            return None
+        rule = deny.find_address(ip, port)
+        if rule is None and ip.version == 6:
+            for inside in carried(int(ip)):
+                rule = rule or deny.find_ipv4(inside, port)
+        return rule
 
     def _allowing(self, allow: RuleIndex, host: Host, port: int) -> Rule | None:
         """The rule of the index that opens host and port."""
@@ -274,35 +278,12 @@ class RuleSet:
 
     def _class(self, ip: IPAddress) -> AddressClass:
         kind = classify(ip)
-        if kind is AddressClass.GLOBAL and self._own and not self._own.isdisjoint(views(ip)):
-            return AddressClass.OWN
+        if kind is AddressClass.GLOBAL and self._own:
+            value = int(ip)
+            # an IPv4 address as a number cannot be taken for a public IPv6 one
+            if value in self._own or (ip.version == 6 and not self._own.isdisjoint(carried(value))):
+                return AddressClass.OWN
         return kind
-
-    # --- answers -----------------------------------------------------------------------------------------------
-
-    def _allowed(self, rule: Rule, host: Host, port: int) -> Decision:
-        message = f"{authority_text(host, port)} is allowed by {rule.described}"
-        return Decision(Effect.ALLOW, Reason.ALLOWED, Source.BASELINE_POLICY, rule, host, port, message, "")
-
-    def _method_refused(self, rule: Rule, host: Host, port: int, method: str) -> Decision:
-        allowed = self._methods_at(host, port)
-        message = (
-            f"{method} to {authority_text(host, port)} is not allowed, only {methods_text(allowed)} by {rule.described}"
-        )
-        entry = entry_for(host, port, methods=sorted((*allowed, method))) if is_method(method) else ""
-        return self._limited(Reason.METHOD_NOT_ALLOWED, rule, host, port, message, entry)
-
-    def _tunnel_refused(self, rule: Rule, host: Host, port: int) -> Decision:
-        message = (
-            f"{authority_text(host, port)} is allowed for {methods_text(self._methods_at(host, port))} only, by "
-            f"{rule.described}; methods in a tunnel, such as HTTPS, cannot be seen (inspection is not part of this "
-            "version), so only a rule without methods opens one"
-        )
-        return self._limited(Reason.MITM_REQUIRED, rule, host, port, message, entry_for(host, port))
-
-    def _limited(self, reason: Reason, rule: Rule, host: Host, port: int, message: str, entry: str) -> Decision:
-        hint = allow_option(entry) if entry else ""
-        return Decision(Effect.DENY, reason, Source.BASELINE_POLICY, rule, host, port, message, hint, entry)
 
     def _methods_at(self, host: Host, port: int) -> tuple[str, ...]:
         """All that the rules for this host and port list together."""
@@ -310,48 +291,30 @@ class RuleSet:
             method for method, index in self._by_method.items() if self._allowing(index, host, port) is not None
         )
 
-    def _denied(self, rule: Rule, host: Host, port: int, message: str) -> Decision:
-        return Decision(
-            Effect.DENY, Reason.DENIED, Source.BASELINE_POLICY, rule, host, port, message, undo_option(rule)
-        )
+    # --- refusals ----------------------------------------------------------------------------------------------
 
     def _not_allowed(self, host: Host, port: int) -> Decision:
-        asked = authority_text(host, port)
-        entry = entry_for(host, port)
-        nearest = self._on_another_port(host)
-        effect = Effect.ASK if self._can_ask else Effect.DENY
         kind = self._class(host.ip) if isinstance(host, Address) else AddressClass.GLOBAL
+        nearest = self._on_another_port(host, kind)
+        effect = Effect.ASK if self._can_ask else Effect.DENY
         if nearest is not None:
-            reason = Reason.PORT_NOT_ALLOWED
-            message = f"{nearest.described} opens {ports_text(nearest.ports)} of {host_text(host)}, not port {port}"
-        elif isinstance(host, Address) and kind is not AddressClass.GLOBAL:
-            reason = Reason.NOT_ALLOWED_LOCAL
-            message = f"{host.ip} is {DESCRIPTIONS[kind]}; only a rule that names it opens it"
-            if kind is AddressClass.METADATA:
-                effect = Effect.DENY  # nobody is asked in passing for the machine's credentials
-        elif isinstance(host, Name) and host.text in METADATA_NAMES and self._under_wildcard(host, port):
-            reason = Reason.NOT_ALLOWED_LOCAL
-            effect = Effect.DENY
-            message = f"{host.text} is a cloud metadata service, which no wildcard covers; only its own name opens it"
-        else:
-            reason = Reason.NOT_ALLOWED
-            message = f"{asked} is in no allow rule"
-            if isinstance(host, Name) and host.text.startswith("www."):
-                apex = self._allow.find(Name(host.text[4:]), port)
-                below = entry_for_www(host.text, port) if apex is not None and apex.pattern.kind is Kind.EXACT else None
-                if below is not None and apex is not None:
-                    message = (
-                        f"{asked} is in no allow rule: {apex.described} is that name alone, {below} the names below"
-                    )
-                    entry = below
-        return Decision(
-            effect, reason, Source.BASELINE_POLICY, nearest, host, port, message, allow_option(entry), entry
-        )
+            said = Unsaid(wording.port_not_allowed, host, port, nearest)
+            return _decision(effect, Reason.PORT_NOT_ALLOWED, nearest, host, port, said)
+        if isinstance(host, Address):
+            if kind is not AddressClass.GLOBAL:
+                if kind is AddressClass.METADATA:
+                    effect = Effect.DENY  # nobody is asked in passing for the machine's credentials
+                said = Unsaid(wording.local_literal, host, port, kind)
+                return _decision(effect, Reason.NOT_ALLOWED_LOCAL, None, host, port, said)
+        elif host.text in METADATA_NAMES and self._under_wildcard(host, port):
+            said = Unsaid(wording.metadata_name, host, port)
+            return _decision(Effect.DENY, Reason.NOT_ALLOWED_LOCAL, None, host, port, said)
+        said = Unsaid(wording.not_allowed, host, port, self._allow)
+        return _decision(effect, Reason.NOT_ALLOWED, None, host, port, said)
 
-    def _on_another_port(self, host: Host) -> Rule | None:
+    def _on_another_port(self, host: Host, kind: AddressClass) -> Rule | None:
         """The allow rule that names the host, and would open it, on ports other than the one asked for."""
         if isinstance(host, Address):
-            kind = self._class(host.ip)
             for node in self._allow.address_nodes(host.ip):
                 for rule in rules_of(node):
                     if kind is AddressClass.GLOBAL or opens(rule.opened, host.ip):
@@ -370,33 +333,14 @@ class RuleSet:
     def _under_wildcard(self, host: Name, port: int) -> bool:
         return self._allow.find(host, port) is not None or ("." in host.text and self._allow.star_at(port) is not None)
 
-    def _none_left(
-        self, decision: Decision, dropped: list[tuple[IPAddress, AddressClass]], denied_by: dict[IPAddress, Rule]
-    ) -> Decision:
+    def _none_left(self, decision: Decision, dropped: wording.Dropped, denied_by: dict[IPAddress, Rule]) -> Decision:
         host, port = decision.host, decision.port
         local = [(ip, kind) for ip, kind in dropped if ip not in denied_by]
-        leads = "is" if isinstance(host, Address) else "resolves to"
-        if not local:
-            ip, rule = next(iter(denied_by.items()))
-            return self._denied(
-                rule, host, port, f"{host_text(host)} {leads} {ip}, which is denied by {rule.described}"
-            )
-        named = ", ".join(f"{ip} ({kind})" for ip, kind in local[:3])
-        message = f"{host_text(host)} {leads} {named}: {DESCRIPTIONS[local[0][1]]}, and no rule for it opens that"
-        # a name that leads to metadata is an attack or a mistake; the hint does not help it along
-        openable = [ip for ip, kind in local if kind is not AddressClass.METADATA]
-        entry = "" if not openable else entry_for(host, port, openable if isinstance(host, Name) else ())
-        return Decision(
-            effect=Effect.DENY,
-            reason=Reason.NOT_ALLOWED_LOCAL,
-            source=Source.BASELINE_POLICY,
-            rule=decision.rule,
-            host=host,
-            port=port,
-            message=message,
-            hint=allow_option(entry) if entry else "",
-            entry=entry,
-        )
+        if local:
+            said = Unsaid(wording.local_addresses, host, port, local)
+            return _decision(Effect.DENY, Reason.NOT_ALLOWED_LOCAL, decision.rule, host, port, said)
+        ip, rule = next(iter(denied_by.items()))
+        return _decision(Effect.DENY, Reason.DENIED, rule, host, port, Unsaid(wording.address_denied, rule, host, ip))
 
     # --- notices -----------------------------------------------------------------------------------------------
 
@@ -412,6 +356,15 @@ class RuleSet:
         for name in self._pins:
             if not any(True for _ in self._allow.nodes(Name(name))) and self._allow.star is None and not self._can_ask:
                 yield f"{name} is pinned to an address, but no rule allows it"
+
+
+def _decision(effect: Effect, reason: Reason, rule: Rule | None, host: Host, port: int, said: Unsaid) -> Decision:
+    # not Decision._make: this is done for every request, and costs a third
+    return tuple.__new__(Decision, (effect, reason, Source.BASELINE_POLICY, rule, host, port, said))
+
+
+def _allowed(rule: Rule, host: Host, port: int) -> Decision:
+    return _decision(Effect.ALLOW, Reason.ALLOWED, rule, host, port, Unsaid(wording.allowed, rule, host, port))
 
 
 def _dead_beside(rule: Rule) -> MalformedRule:
