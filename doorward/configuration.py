@@ -9,11 +9,12 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 from doorward.configuration_gather import BUILT_IN, Entry, Gathering, Origin, Place, Setting
 from doorward.configuration_schema import ARRAYS, KEY, KEYS, Kind
 from doorward.gates.wording import shell_word
+from doorward.named_tuple import NamedTuple
 
 if TYPE_CHECKING:  # what a run without files, `-c` and mistakes does not need is loaded by those who do
     from doorward.configuration_error import Problem

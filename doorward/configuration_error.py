@@ -1,9 +1,9 @@
 """What is wrong with a configuration: every problem of every file, each with its place and what would be right."""
 
 from collections.abc import Iterable
-from typing import NamedTuple
 
 from doorward.errors import UsageError
+from doorward.named_tuple import NamedTuple
 
 
 class Problem(NamedTuple):

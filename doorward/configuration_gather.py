@@ -3,9 +3,10 @@
 import os
 import re
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 from doorward.configuration_schema import ARRAYS, KEY, KEYS, NETWORK_OF_MODE, Key, Kind, Project, Tree, tree
+from doorward.named_tuple import NamedTuple
 
 if TYPE_CHECKING:  # loaded where there is a mistake to tell
     from doorward.configuration_error import Problem

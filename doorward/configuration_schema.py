@@ -4,9 +4,10 @@ A key that nothing reads must not be here. To add one, add a row.
 """
 
 from enum import StrEnum
-from typing import Final, Literal, NamedTuple
+from typing import Final, Literal
 
 from doorward.gates.features import FEATURES
+from doorward.named_tuple import NamedTuple
 
 
 class Kind(StrEnum):

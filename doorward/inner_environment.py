@@ -1,7 +1,9 @@
 """The environment inside: what is passed on, what is withheld, and the proxy variables every client needs."""
 
 from collections.abc import Iterable, Mapping
-from typing import Final, NamedTuple
+from typing import Final
+
+from doorward.named_tuple import NamedTuple
 
 LOOPBACK_LITERALS: Final = "localhost,127.0.0.1,::1"
 """NO_PROXY inside. Literals only: bracketed forms and ranges crash or confuse clients."""
@@ -42,12 +44,25 @@ _LOADER_NAMES: Final = frozenset(
 )  # fmt: skip
 """Variables that make a loader, a shell or a runtime run or load something before the command itself."""
 
-_PROXY_STARTS: Final = ("GLOBAL_AGENT_", "DOCKER_", "MAVEN_", "NPM_CONFIG_", "YARN_", "CARGO_")
+_PROXY_STARTS: Final = ("GLOBAL_AGENT_", "DOCKER_", "MAVEN_", "NPM_CONFIG_", "PNPM_CONFIG_", "YARN_", "CARGO_", "CGI_")
 _PROXY_NAMES: Final = frozenset(
     ("HTTP_PROXY", "HTTPS_PROXY", "FTP_PROXY", "ALL_PROXY", "NO_PROXY", "GRPC_PROXY", "NO_GRPC_PROXY", "RSYNC_PROXY",
-     "SOCKS_PROXY", "PIP_PROXY", "NODE_USE_ENV_PROXY")
+     "SOCKS_PROXY", "WS_PROXY", "WSS_PROXY", "PIP_PROXY", "NODE_USE_ENV_PROXY")
 )  # fmt: skip
 """Everything that could send a client to another proxy, or past ours. Replaced, never merged."""
+
+_JAVA_OPTIONS: Final = frozenset(
+    ("JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS", "JDK_JAVA_OPTIONS", "JAVA_OPTS", "MAVEN_OPTS", "GRADLE_OPTS", "ANT_OPTS",
+     "SBT_OPTS", "LEIN_JVM_OPTS")
+)  # fmt: skip
+"""Options of a JVM. All but the first go before JAVA_TOOL_OPTIONS, so a proxy named there would win over ours."""
+
+_JAVA_WORD: Final = r"""(?:"[^"]*"|'[^']*'|\S)+\s*"""
+_JAVA_PROXY: Final = (
+    r"""["']?-D(?:(?:https?|ftp)\.(?:proxy(?:Host|Port|User|Password|Set)|nonProxyHosts)"""
+    r"""|socks(?:Proxy(?:Host|Port|Version)|NonProxyHosts)|java\.net\.useSystemProxies)(?![\w.])"""
+)
+"""A word of such options, and the start of one that names a proxy (java.net.doc-files, "Networking Properties")."""
 
 _CORE: Final = ("HOME", "LANG", "LANGUAGE", "LOGNAME", "PATH", "SHELL", "TERM", "TZ", "USER")
 
@@ -107,9 +122,21 @@ def build(
             withheld.append(name)
         elif inherit == "all" or (inherit == "core" and (name in _CORE or name.startswith("LC_"))):
             variables[name] = value
+    for name in _JAVA_OPTIONS & variables.keys():
+        variables[name] = _without_proxies(variables[name])
     if proxy_url is not None:
         variables.update(proxy_variables(proxy_url, variables.get("JAVA_TOOL_OPTIONS", "")))
     return InnerEnvironment(variables, tuple(sorted(withheld)))
+
+
+def _without_proxies(java_options: str) -> str:
+    """The options less every property that names a proxy; untouched if there is none."""
+    if "prox" not in java_options.lower():
+        return java_options
+    import re  # rarely needed
+
+    kept = re.sub(_JAVA_WORD, lambda word: "" if re.match(_JAVA_PROXY, word[0]) else word[0], java_options)
+    return kept.strip()
 
 
 def proxy_variables(url: str, java_options: str = "") -> dict[str, str]:

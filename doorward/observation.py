@@ -1,7 +1,8 @@
 """What the caller gets back. A refusal is data in here, never an exception."""
 
 from collections.abc import Mapping
-from typing import NamedTuple
+
+from doorward.named_tuple import NamedTuple
 
 
 class Observation(NamedTuple):

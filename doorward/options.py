@@ -5,9 +5,9 @@ that is unique today would be another option's tomorrow.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
 
 from doorward.errors import UsageError
+from doorward.named_tuple import NamedTuple
 
 
 class Option(NamedTuple):

@@ -5,10 +5,11 @@ it is not on the way there.
 """
 
 from collections.abc import Mapping
-from typing import Final, NamedTuple
+from typing import Final
 
 from doorward.configuration import Configuration
 from doorward.launcher.interface import SandboxPolicy
+from doorward.named_tuple import NamedTuple
 from doorward.sessions.home import Home
 
 PROXY_URL: Final = "http://127.0.0.1:3128"

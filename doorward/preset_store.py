@@ -7,11 +7,12 @@ import os
 import time
 from collections.abc import Mapping
 from hashlib import sha256
-from typing import Any, NamedTuple
+from typing import Any
 
 from doorward.allowlists.host import Address, Name, host_text, parse_host
 from doorward.allowlists.presets import Fingerprint, PresetExpansion, PresetHost, PresetUnavailable, expand, pins_for
 from doorward.errors import UsageError
+from doorward.named_tuple import NamedTuple
 from doorward.programs import which
 from doorward.sessions.home import Home, private_folder
 from doorward.sessions.unnamed_file import UnnamedFile

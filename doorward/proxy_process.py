@@ -7,9 +7,10 @@ import os
 # The module below `socket`, which loads selectors and makes enums of every constant: 2.5 ms of each start
 from _socket import AF_UNIX, SOCK_SEQPACKET, SOCK_STREAM, socket, socketpair
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from doorward.errors import EngineError, ProxyStopped, UsageError
+from doorward.named_tuple import NamedTuple
 
 if TYPE_CHECKING:
     import signal

@@ -1,11 +1,12 @@
 """One session's rollout as the supervisor writes it: turns, and each record of a turn in its place."""
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from doorward.errors import EngineError
 from doorward.gates.action import Action
 from doorward.gates.verdict import Verdict
+from doorward.named_tuple import NamedTuple
 from doorward.sessions import items
 from doorward.sessions.environment import environment_record, fingerprint_key, key_id
 from doorward.sessions.home import Home, StoreError

@@ -2,8 +2,9 @@
 
 import os
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
+from doorward.named_tuple import NamedTuple
 from doorward.relay import Inlet, Outlet
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ imported while its namespaces are being made.
 
 import time
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from doorward import exit_status
 from doorward.errors import EngineError, UsageError
@@ -21,6 +21,7 @@ from doorward.launcher.interface import (
     Stdio,
     UnenforceableRule,
 )
+from doorward.named_tuple import NamedTuple
 from doorward.plan import PROXY_URL, Plan
 from doorward.proxy_process import POLICY, ProxyProcess
 from doorward.sessions.home import Home, StoreError

@@ -4,11 +4,12 @@ import os
 import select
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 from doorward import exit_status
 from doorward.errors import ProxyStopped
 from doorward.launcher.interface import Outcome, Process
+from doorward.named_tuple import NamedTuple
 from doorward.proxy_process import ProxyProcess
 from doorward.streams import Streams
 

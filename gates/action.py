@@ -2,7 +2,8 @@
 
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import NamedTuple
+
+from doorward.named_tuple import NamedTuple
 
 
 class Kind(StrEnum):

@@ -5,7 +5,6 @@ understands more puts its own function in `Dial.knowledge`.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
 
 from doorward.gates.action import Action
 from doorward.gates.known_commands import (
@@ -21,6 +20,7 @@ from doorward.gates.known_commands import (
 from doorward.gates.places import inside
 from doorward.gates.risky_commands import CREDENTIAL_FILES, RISKY, RISKY_BEGINNINGS, VALUE_OPTIONS, Risk
 from doorward.gates.wording import plain
+from doorward.named_tuple import NamedTuple
 
 
 class Knowledge(NamedTuple):

@@ -3,10 +3,11 @@
 from collections.abc import Callable, Sequence
 from enum import StrEnum
 from os.path import normpath
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from doorward.gates.action import Action
 from doorward.gates.command_knowledge import Knowledge, knowledge_of
+from doorward.named_tuple import NamedTuple
 
 if TYPE_CHECKING:  # most runs have neither a rule nor a reviewer, and start without loading them
     from doorward.gates.policy_match import PolicyMatch

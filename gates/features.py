@@ -1,7 +1,9 @@
 """The features there are, each with its stage and whether it is on where nobody says otherwise."""
 
 from collections.abc import Mapping
-from typing import Final, Literal, NamedTuple
+from typing import Final, Literal
+
+from doorward.named_tuple import NamedTuple
 
 Stage = Literal["stable", "experimental", "under-development", "deprecated", "removed"]
 """How far a feature has come."""

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from os.path import join, normpath
-from typing import NamedTuple
 
 from doorward.gates.action import Action
 from doorward.gates.command_knowledge import Knowledge
@@ -10,6 +9,7 @@ from doorward.gates.dial import Dial
 from doorward.gates.known_commands import HARMLESS_FOLDERS, HARMLESS_TARGETS
 from doorward.gates.places import Ground, Place, inside, place_of
 from doorward.gates.wording import plain
+from doorward.named_tuple import NamedTuple
 
 
 class Write(NamedTuple):

@@ -5,7 +5,9 @@ for read-only, and what it writes is left to the kernel. Options are listed as G
 long option also counts where it is abbreviated.
 """
 
-from typing import Final, NamedTuple
+from typing import Final
+
+from doorward.named_tuple import NamedTuple
 
 
 class ReadOnly(NamedTuple):

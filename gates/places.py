@@ -2,7 +2,9 @@
 
 from collections.abc import Iterable
 from enum import StrEnum
-from typing import Final, NamedTuple
+from typing import Final
+
+from doorward.named_tuple import NamedTuple
 
 SYSTEM_TREES: Final = frozenset(
     ("", "/bin", "/boot", "/etc", "/lib", "/lib32", "/lib64", "/libx32", "/run", "/sbin", "/usr", "/var")

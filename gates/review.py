@@ -1,7 +1,8 @@
 """What a reviewer can answer. Only one of these is a yes; each way of not saying yes has its own name."""
 
 from enum import StrEnum
-from typing import NamedTuple
+
+from doorward.named_tuple import NamedTuple
 
 
 class ReviewStatus(StrEnum):

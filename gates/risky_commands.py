@@ -3,7 +3,9 @@
 Matched by base name, wherever the program lies; one match too many costs a question, one too few an accident.
 """
 
-from typing import Final, NamedTuple
+from typing import Final
+
+from doorward.named_tuple import NamedTuple
 
 
 class Risk(NamedTuple):

@@ -1,7 +1,8 @@
 """What the gates answer: a verdict, and the reason every gate gave for it."""
 
 from enum import StrEnum
-from typing import NamedTuple
+
+from doorward.named_tuple import NamedTuple
 
 
 class Effect(StrEnum):

@@ -1,7 +1,8 @@
 """What reading a rollout gives where a stretch of it is no record."""
 
 from enum import StrEnum
-from typing import NamedTuple
+
+from doorward.named_tuple import NamedTuple
 
 
 class DamageKind(StrEnum):

@@ -4,8 +4,8 @@ import os
 import stat
 import time
 from collections.abc import Iterator
-from typing import NamedTuple
 
+from doorward.named_tuple import NamedTuple
 from doorward.sessions.home import Home
 from doorward.sessions.ids import day_folder, rollout_name, session_in, uuid7_milliseconds
 

@@ -3,7 +3,8 @@
 import os
 import stat
 from collections.abc import Mapping
-from typing import NamedTuple
+
+from doorward.named_tuple import NamedTuple
 
 FOLDER_MODE = 0o700
 FILE_MODE = 0o600

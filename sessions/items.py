@@ -12,8 +12,9 @@ Readers must take a key that is absent as unknown and ignore keys they do not kn
 import json
 import time
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
+from doorward.named_tuple import NamedTuple
 from doorward.sessions.line import Totals
 from doorward.sessions.sha256 import sha256
 

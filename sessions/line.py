@@ -14,7 +14,9 @@ One line of a rollout is one JSON object, its keys in this order, ended by LF:
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any
+
+from doorward.named_tuple import NamedTuple
 
 JsonObject = Mapping[str, Any]
 

@@ -1,7 +1,6 @@
 """Lists the sessions of a home from their files alone."""
 
-from typing import NamedTuple
-
+from doorward.named_tuple import NamedTuple
 from doorward.sessions.folders import Problem, rollouts
 from doorward.sessions.home import Home, StoreError
 from doorward.sessions.summary import SessionSummary, summarise

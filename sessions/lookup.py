@@ -1,8 +1,8 @@
 """Finds a session by what a person typed: its UUID first, then its exact name."""
 
 from collections.abc import Iterator
-from typing import NamedTuple
 
+from doorward.named_tuple import NamedTuple
 from doorward.sessions.folders import Found, Problem, expected, rollouts
 from doorward.sessions.home import Home, StoreError
 from doorward.sessions.ids import as_uuid

@@ -13,8 +13,9 @@ It only ever moves forward: a file that ends before it keeps it, and says so.
 import os
 import sqlite3
 from collections.abc import Callable
-from typing import Any, NamedTuple, Self, TypeVar
+from typing import Any, Self, TypeVar
 
+from doorward.named_tuple import NamedTuple
 from doorward.sessions.folders import Found, Problem, rollouts
 from doorward.sessions.home import Home, StoreError
 from doorward.sessions.listing import Listing, list_sessions

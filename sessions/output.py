@@ -6,8 +6,9 @@ compressed one would stand beside it under a suffix of its own, so the digest ke
 Memory is bounded by WHOLE_LIMIT plus what one `feed` is given.
 """
 
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal
 
+from doorward.named_tuple import NamedTuple
 from doorward.sessions.home import Home, private_folder
 
 if TYPE_CHECKING:

@@ -4,8 +4,9 @@ import json
 import os
 import re
 import time
-from typing import Any, NamedTuple
+from typing import Any
 
+from doorward.named_tuple import NamedTuple
 from doorward.sessions import chain
 from doorward.sessions.decoding import decoded
 from doorward.sessions.folders import Found

@@ -6,8 +6,8 @@ Lines that cannot be read are passed over, never taken for the end: numbers go o
 
 import os
 from collections.abc import Iterator
-from typing import NamedTuple
 
+from doorward.named_tuple import NamedTuple
 from doorward.sessions import chain
 from doorward.sessions.damage import Damage, DamageKind
 from doorward.sessions.decoding import decoded

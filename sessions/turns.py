@@ -5,8 +5,9 @@ is as small as those places are.
 """
 
 from collections.abc import Iterable, Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
+from doorward.named_tuple import NamedTuple
 from doorward.sessions.damage import Damage
 from doorward.sessions.items import turn_change
 from doorward.sessions.line import JsonObject, Line

@@ -13,8 +13,9 @@ import os
 import re
 from collections.abc import Iterator
 from hashlib import sha256
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
+from doorward.named_tuple import NamedTuple
 from doorward.sessions import chain
 from doorward.sessions.home import StoreError
 from doorward.sessions.long_line import ends

@@ -7,7 +7,6 @@ import re
 import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import NamedTuple
 
 from doorward.allowlists.rule import MalformedRule, Origin, Rule, RuleEffect, parse_rule
 from doorward.commands.allowlist import printable_lines
@@ -21,6 +20,7 @@ from doorward.configuration_project import trust_of, upwards
 from doorward.configuration_schema import KEY
 from doorward.errors import EngineError, UsageError
 from doorward.gates.wording import shell_word
+from doorward.named_tuple import NamedTuple
 from doorward.options import Parsed
 from doorward.sessions.home import Home, StoreError, default_home, private_folder
 from doorward.working_folder import working_folder

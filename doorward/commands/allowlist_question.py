@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable
-from typing import NamedTuple
 
 from doorward import exit_status
 from doorward.allowlists.addresses import IPAddress, classify, unmap
@@ -15,6 +14,7 @@ from doorward.allowlists.ruleset import AddressVerdict
 from doorward.allowlists.special_purpose import DESCRIPTIONS
 from doorward.commands.allowlist import JSON, RULE_OPTIONS, options_of, policy_of
 from doorward.errors import UsageError
+from doorward.named_tuple import NamedTuple
 from doorward.options import Option
 from doorward.proxy.policy import Policy
 from doorward.summary import printable

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import os
 import sys
-from typing import NamedTuple
 
 from doorward import exit_status
 from doorward.errors import EngineError, UsageError
+from doorward.named_tuple import NamedTuple
 from doorward.options import HelpWanted, Option, help_text, parse
 from doorward.summary import printable
 
