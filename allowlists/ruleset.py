@@ -154,8 +154,9 @@ class RuleSet:
     def judge_method(self, decision: Decision, method: str, *, visible: bool) -> Decision:
         """The decision, or a deny where it allows and the rules do not allow this method.
 
-        `visible` for a request that is read (plain HTTP). In a tunnel (CONNECT, SOCKS5, transparent) no method can be
-        seen, so only a rule without methods opens one. Costs nothing where the rule that allowed has none.
+        `visible` for a request that is read (plain HTTP) and stays one. In a tunnel (CONNECT, SOCKS5, transparent, what
+        an upgrade leads to) no method can be seen, so only a rule without methods opens one. Costs nothing where the
+        rule that allowed has none.
         """
         rule = decision.rule
         if rule is None or not rule.methods or decision.effect is not Effect.ALLOW:
