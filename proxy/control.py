@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import _socket
 import json
-from collections import deque
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from doorward.proxy.channel import Channel
+from doorward.proxy.clock import NEVER
 from doorward.proxy.loop import Loop, Promise
 
 if TYPE_CHECKING:
@@ -34,7 +34,8 @@ class Control:
         self._loop = loop
         sock.setblocking(False)
         self._channel = Channel(loop, sock)
-        self._out: deque[bytes] = deque()
+        self._out: list[bytes] = []
+        self._unsent = memoryview(b"")  # of what was taken off `_out`
         self._writing: Promise[None] = Promise(loop)  # settled when there is something to write
         self._receipts: dict[int, Promise[None]] = {}
         self._number = 0
@@ -54,8 +55,12 @@ class Control:
         return receipt
 
     def tell(self, message: Mapping[str, Any]) -> None:
-        """Send a message that is no record."""
-        self._write(_encode(message).encode("ascii") + b"\n")
+        """Send a message that is no record, at once if that is possible."""
+        self._write(message)
+        try:
+            self._send_some()
+        except OSError:
+            pass  # `messages` sees the end too
 
     def settle(self, number: int) -> None:
         """The receipt for a record came."""
@@ -75,25 +80,31 @@ class Control:
             pass  # reset: as gone as at its end
 
     async def write(self) -> None:
-        """Write what could not be written at once, for as long as the loop runs."""
+        """Write what is queued, for as long as the loop runs; what one round of it brought goes in one piece."""
         try:
             while True:
                 await self._writing.wait()
-                while self._out:
-                    data = b"".join(self._out)
-                    self._out.clear()
-                    await self._channel.send(data)
+                await self.flush()
                 self._writing = Promise(self._loop)
         except OSError:
             pass  # `messages` sees the end too
 
-    async def flush(self) -> None:
-        """Write what is queued; for the very end."""
-        try:
-            while self._out:
-                await self._channel.send(self._out.popleft())
-        except OSError:
-            pass
+    async def flush(self, deadline: float = NEVER) -> None:
+        """Write what is queued; cancelled, it leaves the rest queued. Raises OSError, DeadlinePassed."""
+        while not self._send_some():
+            await self._channel.writable(deadline)
+
+    def _send_some(self) -> bool:
+        """Send what the socket takes; whether that was all."""
+        while self._out or self._unsent:
+            if not self._unsent:
+                self._unsent = memoryview(b"".join(self._out))
+                self._out.clear()
+            sent = self._channel.try_send(self._unsent)
+            if not sent:
+                return False
+            self._unsent = self._unsent[sent:]
+        return True
 
     def close(self) -> None:
         """No record will be kept any more: fail those that wait, and close."""
@@ -106,20 +117,10 @@ class Control:
 
     def _record(self, run: str, items: list[Item], *, wait: bool) -> int:
         self._number += 1
-        record = {"type": "record", "id": self._number, "run": run, "items": items, "wait": wait}
-        self._write(_encode(record).encode("ascii") + b"\n")
+        self._write({"type": "record", "id": self._number, "run": run, "items": items, "wait": wait})
         return self._number
 
-    def _write(self, data: bytes) -> None:
-        if self._gone:
-            return
-        if not self._out and not self._writing.settled:
-            try:
-                sent = self._channel.try_send(data)
-            except OSError:
-                return
-            if sent == len(data):
-                return
-            data = data[sent:]
-        self._out.append(data)
-        self._writing.set(None)
+    def _write(self, message: Mapping[str, Any]) -> None:
+        if not self._gone:
+            self._out.append(_encode(message).encode("ascii") + b"\n")
+            self._writing.set(None)

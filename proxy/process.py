@@ -21,7 +21,7 @@ from doorward.allowlists.settings import MalformedSettings
 from doorward.proxy.control import Control
 from doorward.proxy.handover import take
 from doorward.proxy.limits import MalformedLimit
-from doorward.proxy.loop import Group, Loop, Promise, Watch
+from doorward.proxy.loop import DeadlinePassed, Group, Loop, Promise, Watch
 from doorward.proxy.parent import MalformedParent
 from doorward.proxy.policy import Policy, policy_from_settings
 
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 # The first four reach the whole group, and the supervisor decides what they mean; SIGPIPE comes as EPIPE instead.
 _IGNORED = (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP, signal.SIGTERM, signal.SIGPIPE)
+_LAST_WORDS = 5.0  # seconds for the supervisor to take the last records
 _COLLECT_AFTER = 10_000  # objects; connections make many, and hardly a cycle among them
 
 
@@ -67,7 +68,10 @@ class ProxyProcess:
                     self._loaded.close()
                 for task in work:
                     task.cancel()
-            await self._control.flush()
+            try:
+                await self._control.flush(self._loop.now + _LAST_WORDS)
+            except (OSError, DeadlinePassed):
+                pass  # nobody is there, or listens, any more
         finally:
             for _, _, listener in self._early:
                 listener.close()
