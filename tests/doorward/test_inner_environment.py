@@ -103,6 +103,44 @@ def test_java_options_carry_both_schemes_and_keep_an_inherited_value() -> None:
     assert properties["http.nonProxyHosts"] == "localhost|127.0.0.1|[::1]"
 
 
+@pytest.mark.parametrize(
+    ("inherited", "kept"),
+    [
+        ("-Xmx1g", "-Xmx1g"),
+        ("", ""),
+        ('-Da="x  y"  -Dproxy.kind=none', '-Da="x  y"  -Dproxy.kind=none'),
+        ("-Dhttp.proxyHost=corp.test -Xmx1g -Dhttp.proxyPort=8080", "-Xmx1g"),
+        ("-Dhttps.proxyHost=corp.test -Dhttps.proxyUser=me -Dhttps.proxyPassword=hunter2", ""),
+        ("""-Dhttp.nonProxyHosts="a b|c" '-DsocksProxyHost=corp.test' -Xss1m""", "-Xss1m"),
+        ("-Djava.net.useSystemProxies=true -Dhttp.proxySet=true -Da=1", "-Da=1"),
+        ("-Dhttp.proxyHostile=1", "-Dhttp.proxyHostile=1"),
+        ("""-Da='-Dhttp.proxyHost=no "property" of its own'""", """-Da='-Dhttp.proxyHost=no "property" of its own'"""),
+        ("""-Da=1 "unclosed -Dhttp.proxyHost=corp.test""", """-Da=1 "unclosed"""),
+    ],
+)
+def test_a_proxy_among_inherited_java_options_is_left_behind(inherited: str, kept: str) -> None:
+    """P-EV-10: every variable but JAVA_TOOL_OPTIONS would win over ours; its other options stay as they are."""
+    for name in ("_JAVA_OPTIONS", "JDK_JAVA_OPTIONS", "MAVEN_OPTS", "GRADLE_OPTS", "JAVA_TOOL_OPTIONS"):
+        assert build({name: inherited}).variables[name] == kept
+    ours = build({"JAVA_TOOL_OPTIONS": inherited}, proxy_url=PROXY).variables["JAVA_TOOL_OPTIONS"]
+    assert ours.startswith(f"{kept} -Dhttp.proxyHost=127.0.0.1".lstrip())
+    assert "corp" not in ours
+
+
+@pytest.mark.parametrize(
+    "name", ["ws_proxy", "WSS_PROXY", "socks_proxy", "CGI_HTTP_PROXY", "pnpm_config_https_proxy", "YARN_HTTPS_PROXY"]
+)
+def test_rarer_names_of_a_proxy_are_left_behind(name: str) -> None:
+    """P-EV-12: Python takes any scheme's variable, and a websocket client prefers its own."""
+    assert build({name: "http://dead:9"}, proxy_url=PROXY).variables.get(name) is None
+
+
+def test_what_only_sounds_like_a_proxy_stays() -> None:
+    """GOPROXY is a list of module mirrors, no proxy to connect through."""
+    outer = {"GOPROXY": "off", "GONOPROXY": "a.test", "MY_PROXY_MODE": "1"}
+    assert build(outer).variables == outer
+
+
 def test_without_a_proxy_no_proxy_variable_is_left() -> None:
     assert build({"http_proxy": "http://x:1", "NO_PROXY": "*"}).variables == {}
 
