@@ -87,7 +87,7 @@ def policy_of(parsed: Parsed) -> tuple[Policy, Mapping[str, object]]:
         policy = policy_from_settings(settings)
     except (MalformedRule, MalformedLimit, MalformedParent) as error:
         raise UsageError(printable_lines(f"doorward: {error}")) from None
-    tell(policy.rules.notices)
+    tell(policy.notices)
     return policy, settings
 
 

@@ -51,7 +51,7 @@ def test(args: list[str], look_up: LookUp | None = None) -> int:
     host, port = _place(parsed.words[0])
     policy, _ = policy_of(parsed)
     method = parsed.last("method") or ("GET" if port == 80 else "CONNECT")
-    decision = policy.rules.judge_method(policy.rules.decide(host, port), method, visible=method != "CONNECT")
+    decision = policy.admit(host, port, method, visible=method != "CONNECT")
     resolution = _resolution(policy, decision, look_up or system_look_up) if parsed.has("resolve") else None
     if resolution is not None:
         decision = resolution.decision
