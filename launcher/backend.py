@@ -1,11 +1,15 @@
 """Picks the door of the platform doorward runs on."""
 
 import sys
+from typing import TYPE_CHECKING
 
-from doorward.launcher.interface import Backend, SandboxUnavailable
+from doorward.launcher.interface import SandboxUnavailable
+
+if TYPE_CHECKING:
+    from doorward.launcher.protocols import Backend
 
 
-def backend() -> Backend:
+def backend() -> "Backend":
     """This platform's door. Raises SandboxUnavailable where there is none."""
     if sys.platform == "linux":
         from doorward.launcher.linux import Linux

@@ -7,11 +7,11 @@ import stat
 import sys
 import time
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
 
 from doorward.launcher.interface import SandboxUnavailable
 from doorward.launcher.mounts import Mount
 from doorward.launcher.rules import is_below
+from doorward.named_tuple import NamedTuple
 
 # bubblewrap counts every argument, those read from --args included, and refuses more (MAX_ARGS).
 MAX_ARGUMENTS = 9000

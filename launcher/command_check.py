@@ -7,10 +7,10 @@ cannot foresee (a file that goes meanwhile) is found out afterwards.
 import errno
 import os
 import stat
-from typing import NamedTuple
 
 from doorward.launcher.interface import Command, LaunchFailure, Outcome
 from doorward.launcher.mounts import Kind, MountPlan
+from doorward.named_tuple import NamedTuple
 
 NOT_FOUND = 127
 CANNOT_RUN = 126

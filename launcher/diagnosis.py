@@ -3,11 +3,11 @@
 import errno
 import os
 import re
-from typing import NamedTuple
 
 from doorward.launcher.bubblewrap import INSTALL
 from doorward.launcher.command_check import failure_of_exec
 from doorward.launcher.interface import LaunchFailure
+from doorward.named_tuple import NamedTuple
 
 _DOCTOR = "Run doorward doctor."
 

@@ -9,7 +9,8 @@ outside the folder and were written by git itself.
 import os
 import re
 import stat
-from typing import NamedTuple
+
+from doorward.named_tuple import NamedTuple
 
 # A git file holds one short line; anything longer is none.
 _SMALL = 4096
@@ -20,7 +21,7 @@ _WORKTREES = 32
 _MODULES = 64
 _MODULE_DEPTH = 5
 
-_SETTING = re.compile(r"^[ \t]*(hookspath|worktree)[ \t]*=[ \t]*(.*?)[ \t\r]*$", re.IGNORECASE | re.MULTILINE)
+_SETTING = r"^[ \t]*(hookspath|worktree)[ \t]*=[ \t]*(.*?)[ \t\r]*$"
 
 
 class GitPaths(NamedTuple):
@@ -132,7 +133,10 @@ def _is_git_directory(path: str) -> bool:
 def _setting(config: str, name: str) -> str:
     # only two names are ever looked for, and neither means anything in another section
     value = ""
-    for match in _SETTING.finditer(_read(config, _CONFIG)):
+    text = _read(config, _CONFIG)
+    if name not in text.lower():
+        return value  # as in most repositories; compiling the pattern takes longer than all the rest
+    for match in re.finditer(_SETTING, text, re.IGNORECASE | re.MULTILINE):
         if match[1].lower() == name:
             value = match[2].strip('"')
     return value

@@ -5,7 +5,8 @@ other files (`include.path`). What is not known to be harmless is taken out; git
 """
 
 import re
-from typing import NamedTuple
+
+from doorward.named_tuple import NamedTuple
 
 _SECTION = re.compile(r'\s*\[\s*([A-Za-z0-9-]+)(?:\s+"((?:[^"\\]|\\.)*)")?\s*\]\s*(?:[#;].*)?')
 _SETTING = re.compile(r"\s*([A-Za-z][A-Za-z0-9-]*)\s*(?:=\s*(.*?))?\s*")

@@ -8,12 +8,12 @@ import os
 import re
 from collections.abc import Iterator
 
-_MAGIC = re.compile(r"[*?\[]")
+_MAGIC = frozenset("*?[")
 
 
 def is_glob(text: str) -> bool:
     """Whether `text` has a pattern character."""
-    return _MAGIC.search(text) is not None
+    return not _MAGIC.isdisjoint(text)
 
 
 def split_glob(text: str) -> tuple[str, str]:

@@ -1,11 +1,10 @@
-"""What every platform's door offers: a policy goes in, a confinement and a held process come out."""
+"""What goes into a platform's door and what comes out, as values. What the door itself offers is in `protocols`."""
 
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
+from typing import Literal
 
-if TYPE_CHECKING:
-    from _socket import socket  # which the supervisor takes, and `socket.socket` is one
+from doorward.named_tuple import NamedTuple
 
 # The proxy's port inside a sandbox with its own network namespace, on 127.0.0.1 and on ::1.
 # Nothing else lives in that namespace, so it can be fixed.
@@ -115,60 +114,3 @@ class UnenforceableRule(ValueError):
         self.entry = entry
         self.sentence = sentence
         self.remedy = remedy
-
-
-class Process(Protocol):
-    """One started command, held before its first instruction until `release`."""
-
-    def fileno(self) -> int:
-        """A descriptor that is readable once the run has ended and everything left was killed."""
-
-    def release(self) -> None:
-        """Let the command start."""
-
-    def signal(self, signum: int) -> None:
-        """Send a signal to the command's first process."""
-
-    def kill(self) -> None:
-        """Kill the whole tree at once."""
-
-    def wait(self) -> Outcome:
-        """Block until the run has ended. May be called again; the answer stays the same."""
-
-    def close(self) -> None:
-        """Give the descriptors back; kills the run if it still goes on."""
-
-
-class Confinement(Protocol):
-    """One policy, checked and ready to start commands."""
-
-    @property
-    def enforcement(self) -> Enforcement: ...
-
-    @property
-    def notices(self) -> tuple[str, ...]:
-        """Plain sentences a person should read once: what is weaker than it looks."""
-
-    def environment(self, env: Mapping[str, str]) -> dict[str, str]:
-        """The environment with temporary directories pointing at places that exist inside."""
-
-    def spawn(
-        self,
-        command: Command,
-        stdio: Stdio,
-        *,
-        handover: "socket | None" = None,
-        run: str = "",
-        policy_id: str = "",
-    ) -> Process:
-        """Start a command, held. `handover` receives one message a listener, each with one descriptor.
-
-        Raises SandboxUnavailable or UnenforceableRule; a command that cannot start is an Outcome.
-        """
-
-
-class Backend(Protocol):
-    """One platform's door."""
-
-    def prepare(self, policy: SandboxPolicy) -> Confinement:
-        """Raises SandboxUnavailable, or UnenforceableRule naming the entry."""

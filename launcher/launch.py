@@ -1,8 +1,9 @@
 """What is handed to the shim at the fork."""
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from doorward.launcher.interface import Command, Stdio
+from doorward.named_tuple import NamedTuple
 
 if TYPE_CHECKING:
     from _socket import socket  # which the supervisor takes, and `socket.socket` is one

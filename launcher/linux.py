@@ -4,20 +4,18 @@ import os
 import select
 import time
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from doorward.launcher import bubblewrap as bwrap
 from doorward.launcher.bubblewrap import Bubblewrap
 from doorward.launcher.command_check import check_form, check_start, failed
 from doorward.launcher.interface import (
     Command,
-    Confinement,
     Enforcement,
     LaunchFailure,
     Layer,
     Mode,
     Outcome,
-    Process,
     SandboxPolicy,
     SandboxUnavailable,
     Stdio,
@@ -30,9 +28,12 @@ from doorward.launcher.process import NeverStarted, Report, ShimProcess
 from doorward.launcher.rules import Rules, read_rules
 from doorward.launcher.seccomp import filter_bytes
 from doorward.launcher.survey import Survey, survey
+from doorward.named_tuple import NamedTuple
 
 if TYPE_CHECKING:
     from _socket import socket  # which the supervisor takes, and `socket.socket` is one
+
+    from doorward.launcher.protocols import Confinement, Process
 
 # bubblewrap says its child's pid within milliseconds of its start.
 SETUP_DEADLINE_S = 10.0
@@ -45,12 +46,12 @@ _CLONE_NEWNET = 0x40000000
 
 
 class Linux:
-    """See `interface.Backend`. `search_path` is where bubblewrap is looked for, PATH unless given."""
+    """See `protocols.Backend`. `search_path` is where bubblewrap is looked for, PATH unless given."""
 
     def __init__(self, search_path: str | None = None) -> None:
         self._search_path = search_path
 
-    def prepare(self, policy: SandboxPolicy) -> Confinement:
+    def prepare(self, policy: SandboxPolicy) -> "Confinement":
         """Checks the policy and what it needs. Raises SandboxUnavailable, UnenforceableRule."""
         policy = policy._replace(mode=Mode(policy.mode))
         rules = read_rules(policy)
@@ -75,7 +76,7 @@ class Linux:
 
 
 class LinuxConfinement:
-    """See `interface.Confinement`."""
+    """See `protocols.Confinement`."""
 
     def __init__(
         self,
@@ -142,8 +143,8 @@ class LinuxConfinement:
         handover: "socket | None" = None,
         run: str = "",
         policy_id: str = "",
-    ) -> Process:
-        """See `interface.Confinement.spawn`."""
+    ) -> "Process":
+        """See `protocols.Confinement.spawn`."""
         failure = check_form(command)
         if failure is not None:
             return NeverStarted(failed(failure))
@@ -356,7 +357,5 @@ def _notices(policy: SandboxPolicy) -> tuple[str, ...]:
             "can still reach the network for the command.",
         )
     if policy.mode in (Mode.READ_ONLY, Mode.WORKSPACE_WRITE) and policy.network == "full":
-        return (
-            "With the whole network open, abstract unix sockets of this machine can be reached as well.",
-        )
+        return ("With the whole network open, abstract unix sockets of this machine can be reached as well.",)
     return ()

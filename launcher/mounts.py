@@ -11,7 +11,8 @@
 
 from collections.abc import Iterable
 from enum import IntEnum
-from typing import NamedTuple
+
+from doorward.named_tuple import NamedTuple
 
 
 class Kind(IntEnum):

@@ -3,9 +3,10 @@
 import json
 import os
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from doorward.launcher.interface import Outcome, Undone
+from doorward.named_tuple import NamedTuple
 
 _SIGNAL_BASE = 128
 _HIGHEST_SIGNAL = 64

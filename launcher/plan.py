@@ -1,7 +1,6 @@
 """What one start sends to its shim: bubblewrap's arguments, the masks, the names to look after. As JSON."""
 
 import json
-from typing import NamedTuple
 
 from doorward.launcher.bubblewrap import (
     MAX_ARGUMENTS,
@@ -15,6 +14,7 @@ from doorward.launcher.interface import Command, SandboxUnavailable
 from doorward.launcher.masks import keep_masks
 from doorward.launcher.protected import Watch
 from doorward.launcher.survey import Survey
+from doorward.named_tuple import NamedTuple
 
 # Arguments on bubblewrap's own command line, and some to spare.
 _FIXED_ARGUMENTS = 20

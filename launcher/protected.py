@@ -8,10 +8,11 @@ the shim puts them back at once when they change and once more when the run has 
 import os
 import stat
 from collections.abc import Iterable
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from doorward.launcher.git_directories import git_paths
 from doorward.launcher.rules import is_below
+from doorward.named_tuple import NamedTuple
 
 _AGENTS = (".doorward", ".codex", ".claude", ".agents", ".vscode")
 _SHELLS = (

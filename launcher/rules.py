@@ -9,11 +9,11 @@
 
 import os
 import re
-from typing import NamedTuple
 
 from doorward.launcher.globs import is_glob, split_glob, translate
 from doorward.launcher.interface import Mode, SandboxPolicy, UnenforceableRule
 from doorward.launcher.mounts import Kind
+from doorward.named_tuple import NamedTuple
 
 # Never writable as a whole, neither as workspace nor by rule. A folder below (but see _KERNEL) may be.
 _SYSTEM = frozenset(

@@ -6,7 +6,6 @@ Done anew at each start, since a file that matches a pattern may have come since
 import os
 import re
 import stat
-from typing import NamedTuple
 
 from doorward.launcher.globs import walk
 from doorward.launcher.guards import guarded
@@ -15,6 +14,7 @@ from doorward.launcher.mounts import Entry, Kind, MountPlan, Origin, parents, pl
 from doorward.launcher.protected import Watch, absent, protect
 from doorward.launcher.rules import PathRule, Rules, is_below
 from doorward.launcher.unix_sockets import bound_paths
+from doorward.named_tuple import NamedTuple
 
 # What a distribution keeps below /run although programs need it to start (NixOS).
 _NEEDED_RUN = ("/run/current-system", "/run/booted-system", "/run/opengl-driver", "/run/wrappers")

@@ -7,7 +7,7 @@
 - Arguments are compared in the width the kernel reads, or high bits would slip past.
 """
 
-from typing import NamedTuple
+from doorward.named_tuple import NamedTuple
 
 EPERM = 1
 ENOSYS = 38

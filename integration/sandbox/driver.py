@@ -3,7 +3,8 @@
 A process of its own, so that a test can run it as another user, with other descriptors, or kill it.
 
 Told: {"policy": {...}, "argv", "cwd", "env", "stdin": text | null, "merge": bool, "steps": [...], "search_path",
-"repeat": n, "terminal": bool, "without_filter": bool, "bubblewrap_first": bool, "deadline": s}.
+"repeat": n, "terminal": bool, "without_filter": bool, "bubblewrap_first": bool, "deadline": s,
+"setup_deadline": s}.
 Steps, in order: ["release"], ["await", text on stdout], ["signal", n], ["kill"], ["touch", path], ["close"],
 ["type", text], ["resize", rows, columns], ["listen"] (take the listeners handed over), ["say", text].
 """
@@ -19,6 +20,7 @@ import sys
 import termios
 import time
 
+from doorward.launcher import bubblewrap, linux
 from doorward.launcher.interface import (
     Command,
     Mode,
@@ -46,6 +48,8 @@ class Driver:
             policy[name] = tuple(policy.get(name, ()))
         policy["mode"] = Mode(policy["mode"])
         path = self.told.get("search_path")
+        if "setup_deadline" in self.told:
+            linux.SETUP_DEADLINE_S = bubblewrap._VERSION_DEADLINE_S = self.told["setup_deadline"]
         try:
             confinement = Linux(path).prepare(SandboxPolicy(**policy))
         except SandboxUnavailable as error:
@@ -171,6 +175,19 @@ class Driver:
 
     def step_await(self, text):
         self.pump(lambda: text.encode() in self.output["stdout"])
+
+    def step_await_stopped(self):
+        """Until a process below this one is stopped; there is no descriptor to wait on for that."""
+        while time.monotonic() < self.deadline:
+            for name in os.listdir("/proc"):
+                try:
+                    with open(f"/proc/{name}/stat") as file:
+                        state = file.read().rpartition(")")[2].split()
+                except OSError:
+                    continue
+                if state[0] == "T" and int(state[4]) and os.stat(f"/proc/{name}").st_uid == os.getuid():
+                    return
+            select.poll().poll(10)
 
     def step_signal(self, number):
         self.process.signal(number)
