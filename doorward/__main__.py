@@ -8,7 +8,8 @@ from collections.abc import Sequence
 COMMANDS = {
     "run": "run a command behind the doors",
     "check": "what the gates would say, nothing run",
-    "allowlist": "the network rules: show, test",
+    "proxy": "the network door alone: a proxy that reaches what its rules allow",
+    "allowlist": "the network rules: show, test, add, remove, presets",
     "sessions": "the sessions there are, newest first",
     "show": "print a session's rollout",
     "verify": "is a rollout as it was written",

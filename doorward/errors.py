@@ -10,7 +10,8 @@ class EngineError(Exception):
     """
 
     def __init__(self, sentence: str, remedy: str = "") -> None:
-        super().__init__(f"{sentence}\n  {remedy}" if remedy else sentence)
+        # one line, whoever wrote the two
+        super().__init__(f"{sentence.rstrip('.')}. {remedy[:1].upper()}{remedy[1:]}" if remedy else sentence)
         self.sentence = sentence
         self.remedy = remedy
 
