@@ -1,0 +1,190 @@
+"""One worker of the door alone: a forked process that runs the door and obeys its supervisor.
+
+JSON lines over a stream socket:
+
+  supervisor -> worker: {"type": "policy", "number", "settings"}, {"type": "reopen_log"}, {"type": "stop"} (the first
+    drains, the second ends)
+  worker -> supervisor: {"type": "ready"}, {"type": "applied", "number"}, {"type": "not_applied", "number", "message"},
+    {"type": "item", "item"} (if records are wanted), {"type": "fault", "message"}, {"type": "log", "problem", "lost"}
+
+The end of the socket ends the worker: nothing outlives the supervisor.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import signal
+import socket
+import time
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple, NoReturn
+
+from doorward.connection_log import ConnectionLog, LogFailed
+from doorward.proxy import records
+from doorward.proxy.alone import DoorAlone
+from doorward.proxy.control import Control
+from doorward.proxy.loop import Group, Promise
+from doorward.proxy.policy import Policy, policy_from_settings
+from doorward.proxy.records import Item
+
+HELD_BACK = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+"""Signals that a fork must not find half-way between the two processes' handlers."""
+
+_COLLECT_AFTER = 10_000  # objects; connections make many, and hardly a cycle among them
+
+
+class WorkerSetup(NamedTuple):
+    """What all workers have in common. `own` are sockets of this program that no client may reach through the door."""
+
+    log: ConnectionLog | None
+    reports: bool
+    drain_time: float
+    own: tuple[socket.socket, ...]
+
+
+def become_worker(
+    wire: socket.socket, listeners: Iterable[socket.socket], policy: Policy, setup: WorkerSetup
+) -> NoReturn:
+    """The child after the fork, to its end. `HELD_BACK` are blocked; the door unblocks them when its handlers stand."""
+    status = 1
+    try:
+        os.setsid()  # Ctrl-C of a terminal is for the supervisor, who asks the workers to drain
+        signal.set_wakeup_fd(-1)
+        null = os.open("/dev/null", os.O_RDONLY)
+        os.dup2(null, 0)
+        os.close(null)
+        # what the supervisor left here is never collected: its descriptors' numbers will be in use again
+        gc.freeze()
+        gc.set_threshold(_COLLECT_AFTER, 20, 20)
+        listeners = tuple(listeners)
+        kept = [0, 1, 2, *(sock.fileno() for sock in (wire, *listeners, *setup.own))]
+        _close_all_but(kept if setup.log is None else [*kept, setup.log.fileno()])
+        _raise_descriptor_limit()
+        Worker(wire, listeners, policy, setup).run()
+        status = 0
+    except BaseException:
+        import traceback
+
+        traceback.print_exc()
+    finally:
+        os._exit(status)
+
+
+class Worker:
+    """The door and its wire."""
+
+    def __init__(
+        self, wire: socket.socket, listeners: Iterable[socket.socket], policy: Policy, setup: WorkerSetup
+    ) -> None:
+        self._setup = setup
+        self._door = DoorAlone(
+            listeners,
+            policy,
+            self._keep,
+            on_error=self._fault,
+            drain_time=setup.drain_time,
+            beside=self._obey,
+        )
+        for sock in setup.own:
+            self._door.server.way.own.add(sock)
+            sock.close()
+        self._control = Control(self._door.loop, wire)
+        self._wanted: tuple[int, Mapping[str, object]] | None = None
+        self._changed: Promise[None] = Promise(self._door.loop)
+        self._log_problem = ""
+
+    def run(self) -> None:
+        """Until the supervisor ends it."""
+        self._door.serve()
+
+    def _keep(self, run: str, item: Item) -> None:
+        """Raises LogFailed: then the client gets no answer, and what it asked for does not happen."""
+        if self._setup.reports:
+            self._control.tell({"type": "item", "item": item})
+        log = self._setup.log
+        if log is None:
+            return
+        try:
+            if item["type"] == "network":
+                log.write(item["payload"], time.time())
+            else:
+                log.flush()
+        except LogFailed as error:
+            self._log_is(str(error), log)
+            raise
+        if self._log_problem:
+            self._log_is("", log)
+
+    def _log_is(self, problem: str, log: ConnectionLog) -> None:
+        if problem != self._log_problem:
+            self._log_problem = problem
+            self._control.tell({"type": "log", "problem": problem, "lost": log.lost})
+
+    def _fault(self, error: BaseException) -> None:
+        if not isinstance(error, LogFailed):
+            self._control.tell({"type": "fault", "message": records.fault(error)["payload"]["message"]})
+
+    async def _obey(self) -> None:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, HELD_BACK)
+        self._control.tell({"type": "ready"})
+        try:
+            async with Group(self._door.loop) as group:
+                group.start(self._control.write())
+                group.start(self._apply())
+                await self._control.messages(self._handle)
+                group.cancel()
+        finally:
+            self._door.server.close()
+            await self._control.flush()
+
+    def _handle(self, message: Mapping[str, Any]) -> None:
+        kind = message["type"]
+        if kind == "policy":
+            self._wanted = (message["number"], message["settings"])
+            self._changed.set(None)
+        elif kind == "stop":
+            self._door.stop()
+        elif kind == "reopen_log" and self._setup.log is not None:
+            try:
+                self._setup.log.reopen()
+            except LogFailed as error:
+                self._log_is(str(error), self._setup.log)
+
+    async def _apply(self) -> None:
+        """Put the newest rules in force. They are read beside the loop: a long list must not hold connections up."""
+        loop = self._door.loop
+        while True:
+            await self._changed.wait()
+            self._changed = Promise(loop)
+            assert self._wanted is not None
+            number, settings = self._wanted
+            try:
+                policy = await loop.in_thread(lambda settings=settings: policy_from_settings(settings))  # type: ignore[misc]
+            except Exception as error:  # the supervisor has read the same: whatever it is, the old rules hold
+                self._control.tell({"type": "not_applied", "number": number, "message": str(error)})
+                continue
+            self._door.server.reload(policy)
+            self._control.tell({"type": "applied", "number": number})
+
+
+def _close_all_but(kept: Iterable[int]) -> None:
+    """Close every other descriptor, whichever object of the supervisor's held it."""
+    keep = set(kept)
+    for fd in [int(each) for each in os.listdir("/proc/self/fd")]:
+        if fd not in keep:
+            try:
+                os.close(fd)
+            except OSError:
+                pass  # it was the listing's own
+
+
+def _raise_descriptor_limit() -> None:
+    """A connection takes two descriptors and up to four of pipes, and the usual soft limit is 1024."""
+    import resource
+
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    except (OSError, ValueError):
+        pass

@@ -1,0 +1,112 @@
+"""The supervisor's hold on one worker of the door alone: started by a fork, spoken to over a socket, noticed when it
+ends."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from doorward.callback_loop import EventLoop
+from doorward.proxy.policy import Policy
+from doorward.proxy_worker import HELD_BACK, WorkerSetup, become_worker
+
+_READ = 1 << 18
+
+
+class WorkerProcess:
+    """Running from the start. `on_message(worker, message)` and, once, `on_end(worker, exit status)` are called by the
+    loop; `ready` and `applied` (the number of the newest rules in force there) are the supervisor's to keep."""
+
+    def __init__(
+        self,
+        loop: EventLoop,
+        number: int,
+        listeners: Sequence[socket.socket],
+        policy: Policy,
+        setup: WorkerSetup,
+        on_message: Callable[[WorkerProcess, Mapping[str, Any]], None],
+        on_end: Callable[[WorkerProcess, int], None],
+    ) -> None:
+        self.number = number
+        self.started = time.monotonic()
+        self.ready = False
+        self.applied = 0
+        self.log_problem = ""
+        self._loop = loop
+        self._on_message = on_message
+        self._on_end = on_end
+        self._kept = b""
+        self._out = bytearray()
+        self._wire, theirs = socket.socketpair()
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, HELD_BACK)
+        try:
+            self.pid = os.fork()
+            if self.pid == 0:
+                become_worker(theirs, listeners, policy, setup)
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        theirs.close()
+        self._wire.setblocking(False)
+        self._pidfd = os.pidfd_open(self.pid)
+        loop.add_reader(self._wire.fileno(), self._read)
+        loop.add_reader(self._pidfd, self._ended)
+
+    def send(self, message: Mapping[str, object]) -> None:
+        """Send it, now or as soon as the worker takes it."""
+        self._out += json.dumps(message, separators=(",", ":")).encode("ascii") + b"\n"
+        self._write()
+
+    def catch_up(self) -> None:
+        """Handle everything the worker has said so far."""
+        while self._read():
+            pass
+
+    def kill(self) -> None:
+        """End it whatever it is doing."""
+        try:
+            signal.pidfd_send_signal(self._pidfd, signal.SIGKILL)
+        except OSError:
+            pass  # it has ended
+
+    def _write(self) -> None:
+        try:
+            while self._out:
+                del self._out[: self._wire.send(self._out)]
+        except BlockingIOError:
+            self._loop.add_writer(self._wire.fileno(), self._write)
+            return
+        except OSError:
+            self._out.clear()  # it is gone: `_ended` hears of it
+        self._loop.remove_writer(self._wire.fileno())
+
+    def _read(self) -> bool:
+        """Whether there may be more."""
+        try:
+            data = self._wire.recv(_READ)
+        except BlockingIOError:
+            return False
+        except OSError:
+            data = b""
+        if not data:
+            if self._wire.fileno() >= 0:
+                self._loop.remove_reader(self._wire.fileno())
+            return False
+        *lines, self._kept = (self._kept + data).split(b"\n")
+        for line in lines:
+            self._on_message(self, json.loads(line))
+        return True
+
+    def _ended(self) -> None:
+        self.catch_up()
+        status = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+        self._loop.remove_reader(self._wire.fileno())
+        self._loop.remove_writer(self._wire.fileno())
+        self._loop.remove_reader(self._pidfd)
+        self._wire.close()
+        os.close(self._pidfd)
+        self._on_end(self, status)
