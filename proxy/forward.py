@@ -67,7 +67,7 @@ class _Stale(Exception):
 
 
 class Exchange:
-    """`run` it once. `answering`: bytes of an answer may have gone to the client."""
+    """`run` it once. `answering`: bytes of the final answer may have gone to the client."""
 
     def __init__(
         self, connection: Connection, stream: RequestStream, head: RequestHead, target: Target, decision: Decision
@@ -133,26 +133,23 @@ class Exchange:
             try:
                 await self._send_up(channel, head + body)
                 if self._uploaded:
-                    self._waits_since = self.loop.now
                     first = await self._recv_down(channel, answered=False)
                     if retry and not first:
                         raise _Stale
-                    return await self._respond(upstream, first)
-            except _ServerBroke:
+                    relay = await self._respond(channel, first)
+                else:
+                    async with Group(self.loop) as group:
+                        upload = group.start(self._upload(channel))
+                        relay = await self._respond(channel, None)
+                        upload.cancel()
+            except _ServerBroke as error:
                 if retry and not self.answering:
                     raise _Stale from None
-                raise
-            async with Group(self.loop) as group:
-                upload = group.start(self._upload(channel))
-                keep = await self._respond(upstream, None)
-                upload.cancel()
-            return keep
-        except _ServerBroke as error:
-            channel.close()
-            raise Unreachable(502, "upstream-failed", str(error)) from None
+                raise Unreachable(502, "upstream-failed", str(error)) from None
         except BaseException:
             channel.close()
             raise
+        return await self._done(upstream, relay)
 
     # --- the request ---------------------------------------------------------------------------------------------
 
@@ -172,6 +169,7 @@ class Exchange:
                 if chunked:
                     parts.append(last_chunk(trailers))
                 self._uploaded = True
+                self._waits_since = self.loop.now
                 break
         return b"".join(parts)
 
@@ -198,16 +196,15 @@ class Exchange:
             raise BadMessage(408, "The body of the request stalled.") from None
         except _ServerBroke:
             return
-        self._waits_since = loop.now
 
     async def _continue(self) -> None:
         """The client waits for 100: give the server a moment to say it, then say it ourselves."""
         try:
             await self.stream.more(self.loop.now + CONTINUE_AFTER)
         except DeadlinePassed:
-            if not self._continued and not self.answering:
+            if not self._continued:
                 self._continued = True
-                await self._say(CONTINUE, last=False)
+                await self._say(CONTINUE, final=False)
 
     async def _splice_up(self, channel: Channel, left: int) -> bool:
         """Move the rest of the body past the parser; False when the server broke off."""
@@ -224,6 +221,7 @@ class Exchange:
         if flow.short:
             raise BadMessage(400, "The connection ended inside a request.")
         self._uploaded = True
+        self._waits_since = self.loop.now
         self.stream.renew()
         return True
 
@@ -238,9 +236,8 @@ class Exchange:
 
     # --- the response --------------------------------------------------------------------------------------------
 
-    async def _respond(self, upstream: Upstream, first: bytes | None) -> bool:
-        """Relay the answer, `first` being its first bytes; whether the client's connection goes on."""
-        channel = upstream.connected.channel
+    async def _respond(self, channel: Channel, first: bytes | None) -> _Relay:
+        """Relay the answer, `first` being its first bytes, to its end."""
         account = self._open_account()
         reader = ResponseReader(self.head.method, upgrading=self.head.upgrade is not None, limits=self.limits)
         relay: _Relay | None = None
@@ -271,29 +268,32 @@ class Exchange:
                     out.append(relay.encode(event))
             answer = b"".join(out)
             if answer:
-                await self._say(answer)
+                await self._say(answer, final=relay is not None)
             if relay is None:
                 continue
             if relay.answer.upgraded:
                 await self._tunnel(channel)
-                return False
-            reusable = reader.reusable
+                return relay
+            relay.reusable = reader.reusable
             if not relay.ended and relay.left > SPLICE_FROM:
                 await self._splice_down(channel, relay)
-                reusable = relay.answer.keep_alive and relay.answer.framing == "length"
+                relay.reusable = relay.answer.keep_alive and relay.answer.framing == "length"
             if relay.ended:
-                return await self._done(upstream, reusable, keep=relay.keep)
+                return relay
 
-    async def _done(self, upstream: Upstream, reusable: bool, *, keep: bool) -> bool:
-        if reusable and self._uploaded:
+    async def _done(self, upstream: Upstream, relay: _Relay) -> bool:
+        """The answer is with the client: whether its connection goes on."""
+        if relay.reusable and self._uploaded:
             self.server.pool.give(upstream)
         else:
             upstream.connected.channel.close()
+        if relay.answer.upgraded:
+            return False
         if self.head.upgrade is not None:
             self.stream.events.extend(self.stream.reader.upgrade_answered(False))
-        if not keep:
+        if not relay.keep:
             await self.connection.say_last(b"", "server" if self.head.keep_alive and self._uploaded else "client")
-        return keep
+        return relay.keep
 
     def _interim(self, head: ResponseHead) -> bytes:
         self._waits_since = self.loop.now
@@ -355,24 +355,27 @@ class Exchange:
                     sentence = f"The upstream server did not answer in {limits.reply_time:g} s."
                     raise Unreachable(504, "upstream-timeout", sentence) from None
 
-    async def _say(self, data: bytes, *, last: bool = True) -> None:
-        """Send to the client, once the record of the decision is kept."""
-        if not self.answering:
-            receipt = self._open_account().receipt
-            assert receipt is not None
-            await receipt.wait()
-            self.answering = last
-        await self.client.send(data, self.loop.now + self.limits.idle_time)
+    async def _say(self, data: bytes, *, final: bool) -> None:
+        """Send to the client, once the record of the decision is kept. What is not of the final answer is not sent
+        once that is on its way: the upload, too, may have something to say."""
+        if final:
+            self.answering = True
+        receipt = self._open_account().receipt
+        assert receipt is not None
+        await receipt.wait()
+        if final or not self.answering:
+            await self.client.send(data, self.loop.now + self.limits.idle_time)
 
 
 class _Relay:
     """How the final answer goes to the client."""
 
-    __slots__ = ("_chunked", "_trailers", "_version", "answer", "ended", "keep", "left")
+    __slots__ = ("_chunked", "_trailers", "_version", "answer", "ended", "keep", "left", "reusable")
 
     def __init__(self, answer: ResponseHead, request: RequestHead, *, keep: bool) -> None:
         self.answer = answer
         self.ended = False
+        self.reusable = False  # the server's connection may serve another request
         self.left: float = answer.length or 0  # bytes of body to come that need no framing
         if answer.framing == "until-close":
             self.left = NEVER

@@ -106,6 +106,45 @@ def test_a_final_answer_instead_of_100(network: Any, served: Any) -> None:
     assert rest + network.read_all(sock) == b"no"
 
 
+def test_our_own_100_never_comes_behind_a_final_answer(
+    network: Any, served: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both wait for the record to be kept; the final answer was first."""
+    monkeypatch.setattr("doorward.proxy.forward.CONTINUE_AFTER", 0.05)
+    answered = threading.Event()
+
+    def origin(sock: socket.socket) -> None:
+        network.read_head(sock)
+        sock.sendall(b"HTTP/1.1 417 Expectation Failed\r\nContent-Length: 2\r\n\r\nno")
+        answered.set()
+        network.read_all(sock)
+
+    door, server = served(origin)
+    door.sink.hold = True
+    sock = network.client(door)
+    sock.sendall(request(server.port, "PUT", more="Expect: 100-continue\r\nContent-Length: 4\r\n"))
+    assert answered.wait(network.wait)
+    sock.settimeout(0.2)
+    with pytest.raises(TimeoutError):
+        sock.recv(1)
+    sock.settimeout(network.wait)
+    door.call(door.sink.release)
+    reply = network.read_all(sock)
+    assert reply.startswith(b"HTTP/1.1 417 ")
+    assert reply.endswith(b"\r\n\r\nno")
+
+
+def test_a_server_that_breaks_off_after_an_interim_answer_is_502(network: Any, served: Any) -> None:
+    def origin(sock: socket.socket) -> None:
+        network.read_head(sock)
+        sock.sendall(b"HTTP/1.1 103 Early Hints\r\n\r\n")
+
+    door, server = served(origin)
+    head, _, rest = network.ask(door, request(server.port)).partition(b"\r\n\r\n")
+    assert head == b"HTTP/1.1 103 Early Hints"
+    assert rest.startswith(b"HTTP/1.1 502 ")
+
+
 def test_other_interim_answers_are_relayed(network: Any, served: Any) -> None:
     def origin(sock: socket.socket) -> None:
         network.read_head(sock)
