@@ -156,11 +156,9 @@ def _become_proxy(control: socket, handover: socket) -> NoReturn:
         null = os.open("/dev/null", os.O_RDWR)
         for stream in (0, 1) if debug else (0, 1, 2):
             os.dup2(null, stream)
-        from socket import socket as Socket
-
         from doorward.proxy.process import run_proxy
 
-        run_proxy(Socket(fileno=control.detach()), Socket(fileno=handover.detach()))
+        run_proxy(control, handover)
         status = 0
     except BaseException:
         if "DOORWARD_DEBUG" in os.environ:

@@ -12,11 +12,8 @@ from doorward import exit_status
 from doorward.errors import EngineError, UsageError
 from doorward.inner_environment import InnerEnvironment, build
 from doorward.launcher.interface import (
-    Backend,
     Command,
-    Confinement,
     Enforcement,
-    Process,
     SandboxUnavailable,
     Stdio,
     UnenforceableRule,
@@ -30,6 +27,7 @@ from doorward.streams import Record, Streams
 if TYPE_CHECKING:
     from doorward.gates.action import Action
     from doorward.gates.verdict import Verdict
+    from doorward.launcher.protocols import Backend, Confinement, Process
     from doorward.observation import Observation
     from doorward.session_log import SessionLog
     from doorward.sessions.output import OutputRecord, OutputRecorder, Stream
@@ -83,11 +81,11 @@ class _Launch(NamedTuple):
     """A command that is set up and held before its first instruction."""
 
     run: str
-    process: Process
+    process: "Process"
     streams: Streams
     recording: _Recording
     inner: InnerEnvironment
-    confinement: Confinement
+    confinement: "Confinement"
 
     def abort(self) -> None:
         """Undo the set-up; safe at every stage, also when the turn's loop has cleaned up part of it."""
@@ -105,7 +103,9 @@ class Supervisor:
     cannot be read; everything a door says is in the Observation.
     """
 
-    def __init__(self, plan: Plan, proxy: ProxyProcess | None, backend: Backend, *, interactive: bool = False) -> None:
+    def __init__(
+        self, plan: Plan, proxy: ProxyProcess | None, backend: "Backend", *, interactive: bool = False
+    ) -> None:
         """`proxy` has been sent the plan's settings. `interactive`: a person at the terminal may be asked."""
         self._plan = plan
         self._backend = backend
@@ -218,7 +218,7 @@ class Supervisor:
             raise _told(error) from None
         return _Launch(run, process, streams, recording, inner, confinement)
 
-    def _confine(self) -> Confinement:
+    def _confine(self) -> "Confinement":
         if self._confinement is None:
             try:
                 self._confinement = self._backend.prepare(self._plan.sandbox)

@@ -8,13 +8,15 @@ from typing import TYPE_CHECKING, Any, Final
 
 from doorward import exit_status
 from doorward.errors import ProxyStopped
-from doorward.launcher.interface import Outcome, Process
+from doorward.launcher.interface import Outcome
 from doorward.named_tuple import NamedTuple
 from doorward.proxy_process import ProxyProcess
 from doorward.streams import Streams
 
 if TYPE_CHECKING:
     import signal
+
+    from doorward.launcher.protocols import Process
 else:
     import _signal as signal  # the same functions without the enums, which cost 0.5 ms
 
@@ -75,7 +77,7 @@ class TurnLoop:
 
     def __init__(
         self,
-        process: Process,
+        process: "Process",
         streams: Streams,
         proxy: ProxyProcess | None,
         run: str,

@@ -5,6 +5,7 @@ that was cut short or changed is not used but built again. Importing the binding
 imports neither it nor OpenSSL.
 """
 
+import json
 import os
 from typing import Any
 
@@ -22,7 +23,7 @@ def filter_bytes(cache_dir: str, machine: str | None = None) -> bytes:
     """The filter for this machine. Raises SandboxUnavailable where it cannot be built."""
     machine = machine or os.uname().machine
     rules = refused_calls(machine)
-    source = sha256(_BUILD + machine.encode() + repr(rules).encode()).hexdigest()[:16]
+    source = sha256(_BUILD + machine.encode() + json.dumps(rules).encode()).hexdigest()[:16]
     prefix = f"seccomp-{source}-"
     for name in _list(cache_dir):
         if name.startswith(prefix) and name.endswith(".bpf"):
@@ -36,6 +37,8 @@ def filter_bytes(cache_dir: str, machine: str | None = None) -> bytes:
 
 def build(rules: tuple[Refused, ...]) -> bytes:
     """Compiles `rules` for the running machine. Raises SandboxUnavailable without the binding."""
+    from itertools import product
+
     try:
         import pyseccomp  # ctypes and libseccomp: 50 ms
     except (ImportError, OSError, RuntimeError) as error:
@@ -49,8 +52,13 @@ def build(rules: tuple[Refused, ...]) -> bytes:
         wanted.set_attr(pyseccomp.Attr.ACT_BADARCH, pyseccomp.ERRNO(ENOSYS))
         for rule in rules:
             number = _number(pyseccomp, rule)
-            if number is not None:
-                arguments = [pyseccomp.Arg(m.argument, pyseccomp.MASKED_EQ, m.mask, m.value) for m in rule.when]
+            if number is None:
+                continue
+            for values in product(*(condition.values for condition in rule.when)):
+                arguments = [
+                    pyseccomp.Arg(c.argument, pyseccomp.MASKED_EQ, value if c.mask is None else c.mask, value)
+                    for c, value in zip(rule.when, values, strict=True)
+                ]
                 wanted.add_rule(pyseccomp.ERRNO(rule.error), number, *arguments)
         return _export(wanted)
     except OSError as error:

@@ -62,9 +62,10 @@ _CLONE_FLAGS = NAMESPACE_FLAGS[1:]
 # <asm-generic/ioctls.h>: typing into a terminal (TIOCSTI) and the console's selection (TIOCLINUX)
 _IOCTLS = (0x5412, 0x541C)
 
-# <linux/personality.h>: bits that weaken memory protection or change how the kernel reports itself. With
-# bit 31 unset: personality(0xffffffff) only asks. ADDR_NO_RANDOMIZE stays allowed, debuggers and sanitizers
-# use it on themselves.
+# <linux/personality.h>: bits that weaken memory protection or change how the kernel reports itself, refused
+# with bit 31 unset: personality(0xffffffff) only asks. ADDR_NO_RANDOMIZE stays allowed, debuggers and
+# sanitizers use it on themselves.
+_ONLY_ASKS = 0x80000000
 _PERSONALITY_BITS = (0x0080000, 0x0100000, 0x0200000, 0x0400000, 0x0800000, 0x1000000, 0x2000000, 0x4000000)
 
 # <linux/socket.h>: unix, inet, inet6 and netlink stay; every other family the kernel could know (it is at 46
@@ -78,20 +79,21 @@ _NETLINK_PROTOCOLS = 32
 _LOW_32 = 0xFFFFFFFF
 
 
-class Masked(NamedTuple):
-    """True when argument number `argument` (from 0), masked, equals `value`."""
+class Condition(NamedTuple):
+    """True when argument number `argument` (from 0), masked, is one of `values`; without a mask each value is
+    its own, which asks whether its bits are set."""
 
     argument: int
-    mask: int
-    value: int
+    values: tuple[int, ...]
+    mask: int | None = None
 
 
 class Refused(NamedTuple):
-    """One rule: the call (with its number where all architectures share it), the error, when."""
+    """One rule: the call (with its number where all architectures share it), the error, when all hold."""
 
     name: str
     error: int = EPERM
-    when: tuple[Masked, ...] = ()
+    when: tuple[Condition, ...] = ()
     number: int | None = None
 
 
@@ -99,20 +101,18 @@ def refused_calls(machine: str) -> tuple[Refused, ...]:
     """Every rule, for a machine as uname(2) names it."""
     # clone(2): s390 takes the stack first
     flags = 1 if machine.startswith("s390") else 0
-    rules = [Refused(name, number=_SINCE_424.get(name)) for name in _DENIED]
-    rules.append(Refused("clone3", ENOSYS, number=_SINCE_424["clone3"]))
-    # one number for all socket calls on old 32-bit machines, its arguments in memory
-    rules.append(Refused("socketcall", ENOSYS))
-    rules.extend(Refused("unshare", when=(Masked(0, bit, bit),)) for bit in NAMESPACE_FLAGS)
-    rules.extend(Refused("clone", when=(Masked(flags, bit, bit),)) for bit in _CLONE_FLAGS)
-    rules.extend(Refused("ioctl", when=(Masked(1, _LOW_32, request),)) for request in _IOCTLS)
-    rules.extend(Refused("personality", when=(Masked(0, bit | 0x80000000, bit),)) for bit in _PERSONALITY_BITS)
-    for family in range(_FAMILY_COUNT):
-        if family not in _FAMILIES:
-            rules.append(Refused("socket", when=(Masked(0, _LOW_32, family),)))
-            rules.append(Refused("socketpair", when=(Masked(0, _LOW_32, family),)))
-    rules.extend(
-        Refused("socket", when=(Masked(0, _LOW_32, _AF_NETLINK), Masked(2, _LOW_32, protocol)))
-        for protocol in range(1, _NETLINK_PROTOCOLS)
+    families = Condition(0, tuple(n for n in range(_FAMILY_COUNT) if n not in _FAMILIES), _LOW_32)
+    protocols = Condition(2, tuple(range(1, _NETLINK_PROTOCOLS)), _LOW_32)
+    return (
+        *(Refused(name, number=_SINCE_424.get(name)) for name in _DENIED),
+        Refused("clone3", ENOSYS, number=_SINCE_424["clone3"]),
+        # one number for all socket calls on old 32-bit machines, its arguments in memory
+        Refused("socketcall", ENOSYS),
+        Refused("unshare", when=(Condition(0, NAMESPACE_FLAGS),)),
+        Refused("clone", when=(Condition(flags, _CLONE_FLAGS),)),
+        Refused("ioctl", when=(Condition(1, _IOCTLS, _LOW_32),)),
+        *(Refused("personality", when=(Condition(0, (bit,), bit | _ONLY_ASKS),)) for bit in _PERSONALITY_BITS),
+        Refused("socket", when=(families,)),
+        Refused("socketpair", when=(families,)),
+        Refused("socket", when=(Condition(0, (_AF_NETLINK,), _LOW_32), protocols)),
     )
-    return tuple(rules)
