@@ -52,8 +52,7 @@ def test_temporary_places_are_private(sandbox):
 def test_temporary_directory_variables_name_a_place_that_works(sandbox, preset, mode):
     """P-FS-09."""
     answer = sandbox.run(
-        'd=$(mktemp -d) && echo x > "$d/f" && cat "$d/f" && echo "$TMPDIR" && test -d "$TMPDIR" && '
-        'echo "${TMP-/tmp}"',
+        'd=$(mktemp -d) && echo x > "$d/f" && cat "$d/f" && echo "$TMPDIR" && test -d "$TMPDIR" && echo "${TMP-/tmp}"',
         env=preset,
         policy={"mode": mode},
     )

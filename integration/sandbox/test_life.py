@@ -160,9 +160,7 @@ def test_the_environment_is_exactly_what_was_given(sandbox):
 def test_a_killed_supervisor_takes_everything_with_it(sandbox, steps, bubblewrap_first):
     """P-TT-08."""
     marker = sandbox.marker
-    driver = sandbox.start(
-        f"setsid sleep {marker} & sleep {marker}", steps=steps, bubblewrap_first=bubblewrap_first
-    )
+    driver = sandbox.start(f"setsid sleep {marker} & sleep {marker}", steps=steps, bubblewrap_first=bubblewrap_first)
     assert driver.stderr.read(1) == b"x"
     driver.send_signal(signal.SIGKILL)
     driver.communicate(timeout=30)
@@ -261,9 +259,7 @@ def test_mounts_the_host_makes_later_do_not_come_in(caller_sandbox):
         pytest.skip("root only: the test mounts in a namespace of its own")
     outer = sandbox.base / "mnt"
     outer.mkdir()
-    script = (
-        f"mount -t tmpfs outer '{outer}' && mount --make-rshared '{outer}' && mkdir '{outer}/late' && exec \"$@\""
-    )
+    script = f"mount -t tmpfs outer '{outer}' && mount --make-rshared '{outer}' && mkdir '{outer}/late' && exec \"$@\""
     driver = sandbox.start(
         f"echo ready; read line; ls -A '{outer}/late'; echo x > '{outer}/late/f' && echo WROTE",
         prefix=["unshare", "-m", "sh", "-c", script, "sh"],

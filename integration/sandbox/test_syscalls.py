@@ -62,9 +62,7 @@ def test_no_user_namespace_can_be_made_by_either_lock(sandbox, without_filter):
 
 
 def test_identity_and_privileges_inside(sandbox):
-    answer = sandbox.run(
-        "id -u; id -g; grep -E '^(Cap(Inh|Prm|Eff|Bnd|Amb)|NoNewPrivs|Seccomp):' /proc/self/status"
-    )
+    answer = sandbox.run("id -u; id -g; grep -E '^(Cap(Inh|Prm|Eff|Bnd|Amb)|NoNewPrivs|Seccomp):' /proc/self/status")
     lines = answer["stdout"].split("\n")
     uid = os.geteuid() if sandbox.uid is None else sandbox.uid
     assert lines[:2] == [str(uid), str(uid) if sandbox.uid is not None else str(os.getegid())]
@@ -112,6 +110,6 @@ def test_ordinary_runtimes_work(sandbox):
         answer = sandbox.run(["node", "-e", code + "('console.log(1+1)', {eval: true}))"])
         assert answer["stdout"] == "2\n", answer
     if shutil.which("cc"):
-        sandbox.write("a.c", "#include <stdio.h>\nint main(void) { puts(\"compiled\"); return 0; }\n")
+        sandbox.write("a.c", '#include <stdio.h>\nint main(void) { puts("compiled"); return 0; }\n')
         answer = sandbox.run("cc -o a a.c && ./a")
         assert answer["stdout"] == "compiled\n", answer

@@ -129,9 +129,7 @@ def test_a_proc_that_cannot_be_mounted_is_refused_or_said(caller_sandbox):
     assert "/proc cannot be mounted" in answer["failure"][1]
     assert "best-effort" in answer["failure"][2]
     assert not sandbox.path("ran").exists()
-    answer = answer_of(
-        sandbox.start("echo ran; cat /proc/self/comm", prefix=cover, policy={"require": "best-effort"})
-    )
+    answer = answer_of(sandbox.start("echo ran; cat /proc/self/comm", prefix=cover, policy={"require": "best-effort"}))
     assert answer["stdout"].split()[0] == "ran", answer
     assert answer["enforcement"] == ["kernel", "kernel", "none", "kernel"]
     assert any("/proc" in notice for notice in answer["notices"])
