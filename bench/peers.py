@@ -15,7 +15,7 @@ import glob
 import json
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from timing import DidNotWork
@@ -37,7 +37,6 @@ enabled = true
 "allowed.test" = "allow"
 """
 SRT_SETTINGS = {
-    "network": {"allowedDomains": ["allowed.test"], "deniedDomains": []},
     "filesystem": {"denyRead": [], "allowWrite": ["."], "denyWrite": []},
 }
 
@@ -59,15 +58,17 @@ def codex(folder: str | None, scratch: str, env: Mapping[str, str], *, proxy: bo
     return Start((native, "sandbox", "-P", "bench", "--"), {**env, "CODEX_HOME": home})
 
 
-def srt(folder: str | None, scratch: str, env: Mapping[str, str]) -> Start:
-    """`srt` with one allowed domain. Raises DidNotWork if it, or node, is not there."""
+def srt(
+    folder: str | None, scratch: str, env: Mapping[str, str], *, domains: Sequence[str] = ("allowed.test",)
+) -> Start:
+    """`srt` with these domains allowed. Raises DidNotWork if it, or node, is not there."""
     script = _installed(folder, "srt", "@anthropic-ai/sandbox-runtime/dist/cli.js")
     node = shutil.which("node")
     if node is None:
         raise DidNotWork("node not found on PATH")
     settings = os.path.join(scratch, "srt-settings.json")
     with open(settings, "w", encoding="utf-8") as file:
-        json.dump(SRT_SETTINGS, file)
+        json.dump({**SRT_SETTINGS, "network": {"allowedDomains": [*domains], "deniedDomains": []}}, file)
     path = env.get("PATH", os.defpath)
     if shutil.which("rg", path=path) is None and (bundled := _native_codex_files(folder, "codex-path")):
         path = f"{path}{os.pathsep}{bundled}"
