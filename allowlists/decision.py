@@ -2,10 +2,10 @@
 
 from collections.abc import Callable
 from enum import StrEnum
-from typing import NamedTuple
 
 from doorward.allowlists.host import Host
 from doorward.allowlists.rule import Rule
+from doorward.named_tuple import NamedTuple
 
 
 class Effect(StrEnum):

@@ -10,9 +10,9 @@
 
 import re
 from ipaddress import IPv4Address, IPv6Address
-from typing import NamedTuple
 
 from doorward.allowlists.addresses import IPAddress, unmap
+from doorward.named_tuple import NamedTuple
 
 
 class Name(NamedTuple):

@@ -8,12 +8,12 @@ use. Many rules for one key become a sorted table of port ranges.
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from heapq import heappop, heappush
-from typing import NamedTuple
 
 from doorward.allowlists.addresses import IPAddress
 from doorward.allowlists.host import Address, Host, Name
 from doorward.allowlists.pattern import Kind, Pattern, has_port
 from doorward.allowlists.rule import Rule
+from doorward.named_tuple import NamedTuple
 
 
 class PortTable:

@@ -1,12 +1,12 @@
 """Whether one layer's rules stay inside another's: a managed layer may be narrowed, never widened."""
 
 from collections.abc import Iterable
-from typing import NamedTuple
 
 from doorward.allowlists.addresses import IPNetwork, classify, exact_only, is_local
 from doorward.allowlists.pattern import Kind, Pattern, ports_cover
 from doorward.allowlists.rule import Rule
 from doorward.allowlists.special_purpose import METADATA_NAMES
+from doorward.named_tuple import NamedTuple
 
 
 class Outside(NamedTuple):

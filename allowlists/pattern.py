@@ -15,7 +15,6 @@ Each may carry `:port`, `:from-to` or `:*`.
 from collections.abc import Iterable
 from enum import StrEnum
 from ipaddress import ip_network
-from typing import NamedTuple
 
 from doorward.allowlists.addresses import IPNetwork, unmap_network
 from doorward.allowlists.host import (
@@ -27,6 +26,7 @@ from doorward.allowlists.host import (
     parse_port,
     parse_rule_host,
 )
+from doorward.named_tuple import NamedTuple
 
 #: Inclusive ranges, in the order written.
 Ports = tuple[tuple[int, int], ...]

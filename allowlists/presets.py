@@ -10,11 +10,12 @@ expanded outside the sandbox, by whoever gives it `Tools`; here is no socket, no
 """
 
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from doorward.allowlists.addresses import AddressClass, IPAddress, classify, pinnable, unmap
 from doorward.allowlists.host import Address, Host, authority_text
 from doorward.allowlists.special_purpose import METADATA_NAMES
+from doorward.named_tuple import NamedTuple
 
 #: Name and one line for a person; each lives in `preset_NAME.py`.
 PRESETS: dict[str, str] = {"pip": "the package indexes pip is configured for, and the file hosts they link to"}

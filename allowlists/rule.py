@@ -15,7 +15,7 @@ by that name and no other. An address rule opens the literal alone: with `127.0.
 
 from collections.abc import Callable, Iterable, Mapping
 from ipaddress import ip_network
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from doorward.allowlists.addresses import IPNetwork, opens_local
 from doorward.allowlists.methods import MalformedMethods, parse_methods, unknown_methods
@@ -31,6 +31,7 @@ from doorward.allowlists.pattern import (
 )
 from doorward.allowlists.spelling import above_registry_suffix, canonical, suggest
 from doorward.allowlists.suffixes import SuffixKind, suffix_kind
+from doorward.named_tuple import NamedTuple
 
 RuleEffect = Literal["allow", "deny"]
 Tls = Literal["name", "any"]

@@ -14,7 +14,6 @@
 """
 
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
 
 from doorward.allowlists import wording
 from doorward.allowlists.addresses import (
@@ -44,6 +43,7 @@ from doorward.allowlists.layers import covers
 from doorward.allowlists.pattern import EVERY_PORT, Kind, pattern_for
 from doorward.allowlists.rule import LOOPBACK_OF_LOCALHOST, MalformedRule, MalformedRules, Origin, Rule
 from doorward.allowlists.special_purpose import DESCRIPTIONS, METADATA_NAMES
+from doorward.named_tuple import NamedTuple
 
 _LOCALHOST = tuple(network.network_address for network in LOOPBACK_OF_LOCALHOST)
 

@@ -6,10 +6,9 @@ causes no look-up; what is dialled is an address that was judged; nothing is eve
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from doorward.allowlists.decision import Decision, Effect, Reason, Source
 from doorward.allowlists.host import Name, address_host, authority_text, host_text
+from doorward.named_tuple import NamedTuple
 from doorward.proxy.asking import Asking, Question
 from doorward.proxy.channel import Channel
 from doorward.proxy.dial import DialFailed, Dialler, dial
@@ -67,9 +66,7 @@ class Way:
         self.own = own
 
 
-async def settle(
-    policy: Policy, decision: Decision, protocol: str, asking: Asking | None, client: Channel
-) -> Decision:
+async def settle(policy: Policy, decision: Decision, protocol: str, asking: Asking | None, client: Channel) -> Decision:
     """An allow, of the rules (`Policy.admit`) or of whoever is asked. Raises NotAdmitted, and HungUp when the client
     leaves while somebody is asked."""
     if decision.effect is Effect.ASK:

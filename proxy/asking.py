@@ -11,11 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
 from enum import StrEnum
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 from doorward.allowlists.decision import Decision, Reason, Source
 from doorward.allowlists.host import Host
 from doorward.allowlists.ruleset import RuleSet
+from doorward.named_tuple import NamedTuple
 from doorward.proxy.channel import Channel
 from doorward.proxy.loop import DeadlinePassed, Group, Loop, Promise, Task
 

@@ -15,9 +15,10 @@ HelloRetryRequest is not looked at.
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple, NoReturn, TypeAlias
+from typing import Final, NoReturn, TypeAlias
 
 from doorward.allowlists.host import MalformedHost, Name, parse_host
+from doorward.named_tuple import NamedTuple
 from doorward.proxy.limits import DEFAULT
 
 _HANDSHAKE: Final = 22  # RFC 8446 §5.1, ContentType

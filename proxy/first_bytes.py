@@ -17,9 +17,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import NamedTuple
 
 from doorward.allowlists.host import Host, MalformedHost, Name, authority_text, parse_host
+from doorward.named_tuple import NamedTuple
 from doorward.proxy.client_hello import BadHello, ClientHello, HelloReader, NotTls
 from doorward.proxy.http1 import BadMessage, RequestHead, RequestReader
 from doorward.proxy.limits import Limits

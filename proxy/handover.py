@@ -5,7 +5,8 @@ from __future__ import annotations
 import _socket
 import json
 import os
-from typing import NamedTuple
+
+from doorward.named_tuple import NamedTuple
 
 _MESSAGE = 64 * 1024  # bytes of one message
 _DESCRIPTORS = 16  # room for more than should come, so that none stays behind unseen

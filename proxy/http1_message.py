@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Literal, TypeAlias
+
+from doorward.named_tuple import NamedTuple
 
 Headers: TypeAlias = tuple[tuple[bytes, bytes], ...]
 """Header lines in the order and case received; names are tokens, values without the blanks around them."""

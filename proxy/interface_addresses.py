@@ -12,7 +12,9 @@ import os
 import struct
 from collections.abc import Callable
 from ipaddress import IPv4Address, IPv6Address
-from typing import Final, NamedTuple, Protocol, TypeAlias
+from typing import Final, Protocol, TypeAlias
+
+from doorward.named_tuple import NamedTuple
 
 IP: TypeAlias = IPv4Address | IPv6Address
 

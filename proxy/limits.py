@@ -7,7 +7,9 @@ are bytes. A limit that is reached gives a named answer, never a silent close (D
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final, NamedTuple, cast
+from typing import Any, Final, cast
+
+from doorward.named_tuple import NamedTuple
 
 
 class Limits(NamedTuple):

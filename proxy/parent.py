@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import binascii
-from typing import NamedTuple
 
 from doorward.allowlists.host import Host, MalformedHost, authority_text, parse_host_port
+from doorward.named_tuple import NamedTuple
 
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import _socket
 import gc
-import signal
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -26,9 +25,14 @@ from doorward.proxy.parent import MalformedParent
 from doorward.proxy.policy import Policy, policy_from_settings
 
 if TYPE_CHECKING:
+    import signal
+
     from doorward.proxy.runs import Runs
 
 # The first four reach the whole group, and the supervisor decides what they mean; SIGPIPE comes as EPIPE instead.
+else:
+    import _signal as signal  # the same functions without the enums, which cost 0.5 ms
+
 _IGNORED = (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP, signal.SIGTERM, signal.SIGPIPE)
 _LAST_WORDS = 5.0  # seconds for the supervisor to take the last records
 _COLLECT_AFTER = 10_000  # objects; connections make many, and hardly a cycle among them

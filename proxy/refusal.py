@@ -6,9 +6,10 @@ and the exact option that would allow it, also in the status phrase of a CONNECT
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Final
 
 from doorward.allowlists.decision import Decision, Reason
+from doorward.named_tuple import NamedTuple
 from doorward.proxy.http1_write import closing_response
 
 _CLASSES: Final[dict[str, str]] = {

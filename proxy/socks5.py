@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from enum import IntEnum
 from ipaddress import IPv4Address, IPv6Address
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, TypeAlias
 
 from doorward.allowlists.host import Host, MalformedHost, address_host, parse_host
+from doorward.named_tuple import NamedTuple
 
 _VERSION: Final = 5
 _NO_AUTHENTICATION: Final = 0

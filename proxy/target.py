@@ -13,10 +13,11 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
-from typing import Final, NamedTuple
+from typing import Final
 
 from doorward.allowlists.decision import Decision, Effect, Reason, Source
 from doorward.allowlists.host import Host, MalformedHost, authority_text, parse_host_port
+from doorward.named_tuple import NamedTuple
 from doorward.proxy.http1_message import BadMessage, RequestHead
 
 _ABSOLUTE: Final = re.compile(rb"([A-Za-z][A-Za-z0-9+.-]*)://([^/?#]*)(/?[^#]*)")
