@@ -28,11 +28,10 @@ if TYPE_CHECKING:
     import signal
 
     from doorward.proxy.runs import Runs
-
-# The first four reach the whole group, and the supervisor decides what they mean; SIGPIPE comes as EPIPE instead.
 else:
     import _signal as signal  # the same functions without the enums, which cost 0.5 ms
 
+# The first four reach the whole group, and the supervisor decides what they mean; SIGPIPE comes as EPIPE instead.
 _IGNORED = (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP, signal.SIGTERM, signal.SIGPIPE)
 _LAST_WORDS = 5.0  # seconds for the supervisor to take the last records
 _COLLECT_AFTER = 10_000  # objects; connections make many, and hardly a cycle among them
@@ -92,6 +91,7 @@ class ProxyProcess:
             _raise_descriptor_limit()
             gc.freeze()  # what was imported stays: the collector need not walk it again
             gc.set_threshold(_COLLECT_AFTER, 20, 20)
+            gc.enable()  # a run switches it off for its start, before it forks this process
         return self._loaded
 
     async def _listen(self) -> None:
