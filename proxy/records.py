@@ -25,6 +25,14 @@ _process = os.urandom(4).hex()
 _numbers = itertools.count(1)
 
 
+def _forked() -> None:
+    global _process
+    _process = os.urandom(4).hex()
+
+
+os.register_at_fork(after_in_child=_forked)
+
+
 class Receipt(Protocol):
     """Stands for a record that is on its way to where it is kept."""
 
