@@ -39,6 +39,7 @@ class ProxyProcess:
         self.control, control_end = socketpair(AF_UNIX, SOCK_STREAM)
         self.handover, handover_end = socketpair(AF_UNIX, SOCK_SEQPACKET)
         self._pending = b""
+        self._serving = False
         self.notices: tuple[str, ...] = ()
         self.pid = os.fork()
         if self.pid == 0:
@@ -55,7 +56,7 @@ class ProxyProcess:
 
     def configure(self, settings: Mapping[str, object]) -> None:
         """Send the rules. `await_ready` tells whether they were understood."""
-        self._send({"type": "configure", "policy": POLICY, "settings": settings})
+        self._send({"type": "configure", "policy": POLICY, "settings": settings, "hold": True})
 
     def await_ready(self) -> None:
         """Wait for the answer to `configure`.
@@ -91,6 +92,13 @@ class ProxyProcess:
             elif message["type"] == "finished":
                 finished.append(str(message["run"]))
         return records, finished
+
+    def serve(self) -> None:
+        """A command is about to start: get ready for its connections, which wait in their queues until then. Sooner,
+        this would take the processor that the sandbox needs for its own start."""
+        if not self._serving:
+            self._serving = True
+            self._send({"type": "serve"})
 
     def receipt(self, number: int) -> None:
         """The record is in the rollout: the proxy may answer."""

@@ -130,6 +130,8 @@ class Supervisor:
     def prepare(self) -> None:
         """Find out now what would otherwise come up with the first command. Raises UsageError, EngineError."""
         self._await_proxy()
+        if self._proxy is not None:
+            self._proxy.serve()
         self._confine()
 
     def run(self, request: Request) -> "Observation":
@@ -276,6 +278,8 @@ class Supervisor:
         inbox = SignalInbox()
         try:
             launch.process.release()
+            if self._proxy is not None:
+                self._proxy.serve()
             launch.streams.hand_over()
             if terminal is not None:
                 terminal.start()

@@ -4,14 +4,16 @@
 message. A process serves several runs under several policies. When `control` ends, whatever the reason, everything is
 closed and the function returns: nothing here outlives its supervisor.
 
-The start counts: a policy is read, and `ready` told, with the rules loaded and nothing else; what speaks protocols is
-imported right behind that, while the sandbox starts. Connections that come sooner wait in the listeners' queues.
+The start counts: a policy is read, and `ready` told, with the rules loaded and nothing else. What speaks protocols is
+imported right behind that, or where the policy came with `hold`, when `serve` says that the command starts: sooner it
+would take the sandbox's processor. Connections that come sooner wait in the listeners' queues.
 """
 
 from __future__ import annotations
 
 import _socket
 import gc
+import select
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -35,6 +37,9 @@ else:
 _IGNORED = (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP, signal.SIGTERM, signal.SIGPIPE)
 _LAST_WORDS = 5.0  # seconds for the supervisor to take the last records
 _COLLECT_AFTER = 10_000  # objects; connections make many, and hardly a cycle among them
+# What serves connections, in steps of about 1 ms: between them a `finish` is heard.
+_PARTS = ("records", "asking", "own_listeners", "http1_head", "admission", "first_bytes", "forward", "server", "runs")
+_LAST_ROUNDS = 8  # of the loop, in which what waits in a listener's queue is accepted, read, decided and recorded
 
 
 def run_proxy(control: _socket.socket, handover: _socket.socket) -> None:
@@ -56,7 +61,7 @@ class ProxyProcess:
         self._control = Control(loop, control)
         self._handover = handover
         self._policies: dict[str, Policy] = {}
-        self._early: list[tuple[str, str, _socket.socket]] = []  # run, policy, listener: the policy is still to come
+        self._early: list[tuple[str, str, _socket.socket]] = []  # run, policy, listener: not served yet
         self._group = Group(loop)
         self._end: Promise[None] = Promise(loop)
         self._loaded: Runs | None = None
@@ -82,8 +87,14 @@ class ProxyProcess:
                 self._loaded.free()
             self._control.close()
 
-    @property
-    def _runs(self) -> Runs:
+    async def _load(self) -> None:
+        for part in _PARTS:
+            __import__(f"doorward.proxy.{part}")
+            await self._loop.turn()
+        self._serve()
+
+    def _serve(self) -> None:
+        """From now on listeners are served as they come."""
         if self._loaded is None:
             from doorward.proxy.runs import Runs
 
@@ -92,7 +103,9 @@ class ProxyProcess:
             gc.freeze()  # what was imported stays: the collector need not walk it again
             gc.set_threshold(_COLLECT_AFTER, 20, 20)
             gc.enable()  # a run switches it off for its start, before it forks this process
-        return self._loaded
+        early, self._early = self._early, []
+        for run, wanted, listener in early:
+            self._open(run, wanted, listener)
 
     async def _listen(self) -> None:
         try:
@@ -106,6 +119,11 @@ class ProxyProcess:
             self._control.settle(message["id"])
         elif kind == "configure":
             self._configure(message["policy"], message["settings"])
+            if self._loaded is None and not message.get("hold"):
+                self._serve()
+        elif kind == "serve":
+            if self._loaded is None:
+                self._group.start(self._load())
         elif kind == "finish":
             self._finish(message["run"])
         elif kind == "shutdown":
@@ -125,10 +143,9 @@ class ProxyProcess:
             return
         self._policies[policy_id] = policy
         self._control.tell({"type": "ready", "policy": policy_id, "notices": list(policy.notices)})
-        self._runs.reload(policy_id, policy)
-        early, self._early = self._early, []
-        for run, wanted, listener in early:
-            self._open(run, wanted, listener)
+        if self._loaded is not None:
+            self._loaded.reload(policy_id, policy)
+            self._serve()
 
     def _complain(self, policy_id: str, message: str, entry: str | None = None, where: str | None = None) -> None:
         """A policy that cannot be (the old contents, if any, stay in force), or a listener that is none."""
@@ -136,10 +153,24 @@ class ProxyProcess:
 
     def _finish(self, run: str) -> None:
         self._take_waiting_listeners()  # one may have been handed over for this very run
-        for entry in [entry for entry in self._early if entry[0] == run]:
+        early = [entry for entry in self._early if entry[0] == run]
+        if self._loaded is None and any(_has_connection(listener) for _, _, listener in early):
+            self._group.start(self._finish_after_all(run))
+            return
+        for entry in early:
             self._early.remove(entry)
             entry[2].close()
-        self._runs.finish(run)
+        if self._loaded is not None:
+            self._loaded.finish(run)
+        else:
+            self._control.tell({"type": "finished", "run": run})
+
+    async def _finish_after_all(self, run: str) -> None:
+        """The run was over before its door was served, and somebody had knocked: what was asked is put on record."""
+        self._serve()
+        for _ in range(_LAST_ROUNDS):
+            await self._loop.turn()
+        self._finish(run)
 
     async def _take_listeners(self) -> None:
         self._handover.setblocking(False)
@@ -168,10 +199,16 @@ class ProxyProcess:
 
     def _open(self, run: str, policy_id: str, listener: _socket.socket) -> None:
         policy = self._policies.get(policy_id)
-        if policy is None:
+        if policy is None or self._loaded is None:
             self._early.append((run, policy_id, listener))
         else:
-            self._runs.open(run, policy_id, policy, listener)
+            self._loaded.open(run, policy_id, policy, listener)
+
+
+def _has_connection(listener: _socket.socket) -> bool:
+    poll = select.poll()
+    poll.register(listener.fileno(), select.POLLIN)
+    return bool(poll.poll(0))
 
 
 def _raise_descriptor_limit() -> None:

@@ -319,3 +319,35 @@ def test_a_supervisor_that_reads_slowly_loses_nothing(supervisor: Supervisor) ->
     for sock in socks:
         assert read_all(sock).startswith(b"HTTP/1.1 403 ")
         sock.close()
+
+
+def test_a_policy_on_hold_is_served_when_it_is_said(supervisor: Supervisor) -> None:
+    supervisor.tell(type="configure", policy="p1", settings={"allow": [], "deny": []}, hold=True)
+    assert supervisor.hear()["type"] == "ready"
+    sock = connect(supervisor.listen("r1", "p1"), "a.test:443")
+    supervisor.tell(type="finish", run="never-was")
+    assert supervisor.hear() == {"type": "finished", "run": "never-was"}  # and no record came before it
+    supervisor.tell(type="serve")
+    assert supervisor.hear()["items"][0]["payload"]["reason"] == "not_allowed"
+    assert b"403" in read_all(sock)
+    sock.close()
+    # from then on listeners are served as they come
+    sock = connect(supervisor.listen("r2", "p1"), "a.test:443")
+    assert supervisor.hear()["run"] == "r2"
+    assert b"403" in read_all(sock)
+    sock.close()
+
+
+def test_a_run_that_was_over_before_it_was_served_keeps_what_was_asked(supervisor: Supervisor) -> None:
+    supervisor.tell(type="configure", policy="p1", settings={"allow": [], "deny": []}, hold=True)
+    assert supervisor.hear()["type"] == "ready"
+    quiet = supervisor.listen("r1", "p1")
+    sock = connect(supervisor.listen("r2", "p1"), "a.test:443")
+    supervisor.tell(type="finish", run="r1")
+    assert supervisor.hear() == {"type": "finished", "run": "r1"}
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(("127.0.0.1", quiet), WAIT)
+    supervisor.tell(type="finish", run="r2")
+    assert [item["type"] for item in supervisor.hear()["items"]] == ["network", "refusal"]
+    assert supervisor.hear() == {"type": "finished", "run": "r2"}
+    sock.close()
