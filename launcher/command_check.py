@@ -25,8 +25,10 @@ _DEFAULT_PATH = "/bin:/usr/bin"
 _FIRST_LINE = 256
 
 
-class _Found(NamedTuple):
-    path: str
+class _Looked(NamedTuple):
+    """What a look at one candidate gave; `failure` None means that it can be executed."""
+
+    exists: bool
     failure: LaunchFailure | None
 
 
@@ -84,46 +86,41 @@ def check_start(command: Command, plan: MountPlan) -> LaunchFailure | None:
         return _look_at(os.path.join(directory, name), name, plan).failure
     refused: LaunchFailure | None = None
     for folder in command.env.get("PATH", _DEFAULT_PATH).split(":"):
-        found = _look_at(os.path.join(directory, folder, name), name, plan)
-        if found.failure is None:
+        looked = _look_at(os.path.join(directory, folder, name), name, plan)
+        if looked.failure is None:
             return None
-        # execvp goes on after a file it may not execute, and remembers that there was one
-        if found.failure.kind == "not-executable" or (refused is None and found.failure.remedy):
-            refused = found.failure
+        # execvp goes on after a file it cannot execute; what was wrong with it is worth saying in the end
+        if looked.exists and (refused is None or looked.failure.kind == "not-executable"):
+            refused = looked.failure
     return refused or LaunchFailure("not-found", f"{name}: command not found.")
 
 
-def _look_at(path: str, name: str, plan: MountPlan) -> _Found:
+def _look_at(path: str, name: str, plan: MountPlan) -> _Looked:
     resolved = os.path.realpath(path)
     try:
         mode = os.stat(resolved).st_mode
     except PermissionError:
-        return _Found(resolved, LaunchFailure("not-executable", f"{name}: permission denied."))
+        return _Looked(True, LaunchFailure("not-executable", f"{name}: permission denied."))
     except OSError:
-        return _Found(resolved, LaunchFailure("not-found", f"{name}: no such file."))
-    if not plan.visible(resolved):
-        if plan.kind(resolved) in (Kind.DEVICES, Kind.PROCESSES):
-            return _Found(resolved, None)  # those are made anew; exec will say
-        return _Found(
-            resolved,
-            LaunchFailure(
-                "not-found",
-                f"{name}: {resolved} is not in the sandbox, which has its own {_top(resolved)}."
-                if plan.kind(resolved) is Kind.PRIVATE
-                else f"{name}: {resolved} is hidden inside the sandbox.",
-                f"--read-only {resolved} brings it in.",
-            ),
-        )
+        return _Looked(False, LaunchFailure("not-found", f"{name}: no such file."))
+    kind = plan.kind(resolved)
+    if kind in (Kind.DEVICES, Kind.PROCESSES):
+        return _Looked(True, None)  # those are made anew; exec will say
+    if kind in (Kind.HIDDEN, Kind.PRIVATE):
+        why = "is hidden inside the sandbox"
+        if kind is Kind.PRIVATE:
+            why = f"is not in the sandbox, which has its own {_top(resolved)}"
+        remedy = f"--read-only {resolved} brings it in."
+        return _Looked(True, LaunchFailure("not-found", f"{name}: {resolved} {why}.", remedy))
     if stat.S_ISDIR(mode):
-        return _Found(resolved, LaunchFailure("not-executable", f"{name}: is a directory."))
+        return _Looked(True, LaunchFailure("not-executable", f"{name}: is a directory."))
     if not stat.S_ISREG(mode) or not os.access(resolved, os.X_OK):
-        return _Found(resolved, LaunchFailure("not-executable", f"{name}: permission denied (not executable)."))
+        return _Looked(True, LaunchFailure("not-executable", f"{name}: permission denied (not executable)."))
     interpreter = _interpreter(resolved)
     if interpreter and not (os.path.exists(interpreter) and plan.visible(os.path.realpath(interpreter))):
-        return _Found(
-            resolved, LaunchFailure("not-found", f"{name}: its interpreter {interpreter} does not exist inside.")
-        )
-    return _Found(resolved, None)
+        sentence = f"{name}: its interpreter {interpreter} does not exist inside."
+        return _Looked(True, LaunchFailure("not-found", sentence))
+    return _Looked(True, None)
 
 
 def _interpreter(path: str) -> str:

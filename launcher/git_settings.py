@@ -60,7 +60,8 @@ def sift(text: str) -> Sifted:
         heading = _SECTION.fullmatch(bare)
         if heading:
             section = heading[1].lower()
-            kept.append(line)
+            if section in _HARMLESS:
+                kept.append(line)
             continue
         setting = _SETTING.fullmatch(bare)
         name = setting[1].lower() if setting else "?"
