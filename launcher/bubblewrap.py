@@ -88,7 +88,7 @@ def _known(path: str, cache_dir: str, *, bundled: bool) -> Bubblewrap:
     found = os.stat(path)
     known = f"{cache_dir}/bwrap-{found.st_dev:x}-{found.st_ino:x}-{found.st_mtime_ns:x}-{found.st_size:x}"
     try:
-        with open(known, encoding="ascii") as file:
+        with open(known, encoding="utf-8") as file:  # ASCII; its codec would be one more module to load
             text = file.read(64)
     except (OSError, ValueError):
         text = _ask_version(path)
