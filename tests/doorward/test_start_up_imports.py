@@ -1,0 +1,121 @@
+"""What `doorward run -- true` imports in the supervisor. Modules are counted, not milliseconds: 0.1 to 2.5 ms each.
+
+Everything is real but bubblewrap and the fork of the shim. A module that is new here needs a reason; one
+that only some runs need is imported where they need it.
+"""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+NEVER = {
+    "argparse", "asyncio", "base64", "ctypes", "dataclasses", "datetime", "getopt", "gettext", "hashlib", "hmac",
+    "httptools", "idna", "importlib.metadata", "importlib.resources", "inspect", "ipaddress", "logging", "pathlib",
+    "publicsuffixlist", "pyseccomp", "random", "selectors", "shutil", "signal", "socket", "sqlite3", "ssl",
+    "subprocess", "tempfile", "threading", "tomlkit", "tomllib", "traceback", "urllib", "uuid",
+}  # fmt: skip
+
+OURS = {
+    "doorward": {
+        "__main__", "commands", "commands.dispatch", "commands.run", "commands.run_options", "configuration",
+        "configuration_gather", "configuration_schema", "errors", "exit_status", "inner_environment", "judgement",
+        "named_tuple", "network_settings", "observation", "opening", "options", "plan", "programs", "proxy_process",
+        "relay", "session_log", "shell_action", "streams", "supervisor", "turn", "version", "working_folder",
+    },
+    "doorward.gates": {
+        "action", "approval_gate", "command_knowledge", "dial", "features", "findings", "fuses", "known_commands",
+        "places", "resolver", "risky_commands", "sandbox_gate", "verdict", "wording",
+    },
+    "doorward.sessions": {
+        "chain", "environment", "home", "ids", "items", "line", "lock", "output", "regular_file", "rollout", "sha256",
+        "timestamps",
+    },
+    "doorward.launcher": {
+        "backend", "bubblewrap", "command_check", "git_directories", "globs", "guards", "interface", "launch",
+        "linux", "masks", "mounts", "outcome", "plan", "process", "protected", "rules", "seccomp", "survey", "syscall_rules",
+        "unix_sockets",
+    },
+}  # fmt: skip
+
+# Of the standard library; what `typing`, `json` and `re` load for themselves differs between Python's versions.
+STANDARD = {
+    "__future__", "_collections", "_collections_abc", "_functools", "_json", "_locale", "_opcode", "_operator",
+    "_sha2", "_sha256", "_signal", "_socket", "_sre", "_typing", "collections", "collections.abc", "contextlib",
+    "copyreg", "enum", "errno", "fcntl", "functools", "gc", "itertools", "json", "json.decoder", "json.encoder",
+    "json.scanner", "keyword", "operator", "re", "re._casefix", "re._compiler", "re._constants", "re._parser",
+    "reprlib", "select", "types", "typing", "typing.io", "typing.re", "warnings",
+}  # fmt: skip
+
+# `held` stands for the forked shim: a run that has ended at once.
+_RUN = """
+import sys
+before = set(sys.modules)
+from doorward import configuration
+from doorward.launcher import interface, linux
+
+def held(*_):
+    import os
+
+    class Held:
+        def __init__(self):
+            self.ended = os.eventfd(1)
+        def fileno(self):
+            return self.ended
+        def wait(self):
+            return interface.Outcome(0)
+        def close(self):
+            os.close(self.ended)
+        def send_plan(self, *_):
+            pass
+        release = send_plan
+
+    return Held()
+
+linux.LinuxConfinement._fork = held
+configuration._unread_file = lambda *_: None  # what lies above the temporary folder is not of this test
+from doorward.__main__ import main
+
+status = main(["run", "--", "true"])
+import json
+print(json.dumps([status, sorted(set(sys.modules) - before)]))
+"""
+
+
+@pytest.fixture(scope="module")
+def imported(tmp_path_factory: pytest.TempPathFactory) -> set[str]:
+    """The modules of a second run; the first one fills the caches (the filter, bubblewrap's version, the key)."""
+    tmp_path = tmp_path_factory.mktemp("start-up")
+    tools, workspace = tmp_path / "tools", tmp_path / "workspace"
+    tools.mkdir()
+    workspace.mkdir()
+    bwrap = tools / "bwrap"
+    bwrap.write_text("#!/bin/sh\necho bubblewrap 0.8.0\n")
+    bwrap.chmod(0o755)
+    env = {"PATH": f"{tools}:{os.defpath}", "HOME": str(tmp_path), "DOORWARD_HOME": str(tmp_path / "home")}
+    for _ in range(2):
+        done = subprocess.run(
+            [sys.executable, "-I", "-c", _RUN],
+            env=env, cwd=workspace, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, check=True,
+        )  # fmt: skip
+        status, modules = json.loads(done.stdout)
+        assert (status, done.stderr) == (0, "")
+    return set(modules)
+
+
+def test_the_supervisor_imports_these_modules_of_ours_and_no_other(imported: set[str]) -> None:
+    wanted = {f"{package}.{name}" for package, names in OURS.items() for name in names} | OURS.keys()
+    found = {name for name in imported if name.split(".")[0] == "doorward"}
+    added, gone = sorted(found - wanted), sorted(wanted - found)
+    assert not (added or gone), f"added: {added}; gone: {gone}"
+
+
+def test_the_supervisor_imports_none_of_the_expensive_ones(imported: set[str]) -> None:
+    assert sorted(imported & NEVER) == []
+
+
+def test_the_supervisor_imports_little_of_the_standard_library(imported: set[str]) -> None:
+    found = {name for name in imported if name.split(".")[0] != "doorward"}
+    assert sorted(found - STANDARD) == []
