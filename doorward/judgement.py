@@ -6,10 +6,23 @@ import os
 from collections.abc import Sequence
 
 from doorward.gates.dial import Dial, nothing_listed
+from doorward.named_tuple import NamedTuple
 from doorward.network_settings import host_decider
 from doorward.plan import Plan
 from doorward.session_log import TurnContext
 from doorward.sessions.items import codex_sandbox_policy, policy_digest
+
+
+class Judgement(NamedTuple):
+    """What every turn of a plan is judged by, and what its records say of that."""
+
+    dial: Dial
+    context: TurnContext
+
+
+def judgement_of(plan: Plan) -> Judgement:
+    """Worked out once for all turns of a session, as the launcher does with the same paths."""
+    return Judgement(dial_for(plan), context_for(plan))
 
 
 def dial_for(plan: Plan) -> Dial:

@@ -27,6 +27,7 @@ from doorward.streams import Record, Streams
 if TYPE_CHECKING:
     from doorward.gates.action import Action
     from doorward.gates.verdict import Verdict
+    from doorward.judgement import Judgement
     from doorward.launcher.protocols import Backend, Confinement, Process
     from doorward.observation import Observation
     from doorward.session_log import SessionLog
@@ -112,6 +113,7 @@ class Supervisor:
         self._interactive = interactive
         self._confinement: Confinement | None = None
         self._log: SessionLog | None = None
+        self._judgement: Judgement | None = None
         self._proxy = proxy if plan.proxied else None
         self._proxy_ready = False
         self._runs = 0
@@ -142,14 +144,14 @@ class Supervisor:
         try:
             from doorward.gates.resolver import resolve
             from doorward.gates.verdict import Effect
-            from doorward.judgement import context_for, dial_for
+            from doorward.judgement import judgement_of
             from doorward.shell_action import shell_action
 
             action = shell_action(request.argv, request.cwd, request.env)
-            verdict = resolve(dial_for(self._plan), action)
+            dial, context = self._judgement = self._judgement or judgement_of(self._plan)
+            verdict = resolve(dial, action)
             self._await_proxy()
             log = self._log = self._log or self._open_log()
-            context = context_for(self._plan)
             log.begin_turn(action, context)
             if verdict.verdict is Effect.ASK:
                 verdict = self._asked(log, action, verdict)

@@ -96,13 +96,13 @@ def check_start(command: Command, plan: MountPlan) -> LaunchFailure | None:
 
 
 def _look_at(path: str, name: str, plan: MountPlan) -> _Looked:
-    resolved = os.path.realpath(path)
     try:
-        mode = os.stat(resolved).st_mode
+        mode = os.stat(path).st_mode
     except PermissionError:
         return _Looked(True, LaunchFailure("not-executable", f"{name}: permission denied."))
     except OSError:
         return _Looked(False, LaunchFailure("not-found", f"{name}: no such file."))
+    resolved = os.path.realpath(path)  # a look-up a component: not for each folder of PATH that has no such file
     kind = plan.kind(resolved)
     if kind in (Kind.DEVICES, Kind.PROCESSES):
         return _Looked(True, None)  # those are made anew; exec will say

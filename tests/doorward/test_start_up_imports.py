@@ -35,8 +35,8 @@ OURS = {
     },
     "doorward.launcher": {
         "backend", "bubblewrap", "command_check", "git_directories", "globs", "guards", "interface", "launch",
-        "linux", "masks", "mounts", "outcome", "plan", "process", "protected", "rules", "seccomp", "survey", "syscall_rules",
-        "unix_sockets",
+        "linux", "masks", "mounts", "outcome", "plan", "process", "protected", "rules", "seccomp", "survey",
+        "syscall_rules", "unix_sockets",
     },
 }  # fmt: skip
 
