@@ -91,6 +91,8 @@ class Server:
         finally:
             for listener in tuple(self._listeners):
                 self._drop(listener)
+            for connection in self._connections:  # whose task was cancelled before its first step
+                connection.channel.close()
             self.pool.close()
 
     def reload(self, policy: Policy) -> None:
@@ -107,6 +109,7 @@ class Server:
         for task in self._listeners.values():
             if task is not None:
                 task.cancel()
+        await self.loop.turn()  # a task that is cancelled before its first step never closes its connection
         for connection, task in self._connections.items():
             if connection.idle:
                 task.cancel()
