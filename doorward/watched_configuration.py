@@ -18,6 +18,8 @@ from doorward.proxy.limits import MalformedLimit
 from doorward.proxy.parent import MalformedParent
 from doorward.proxy.policy import Policy, policy_from_settings
 
+_NOTHING = "no rule allows anything, so everything is refused; --allow HOST, or network.allow in a configuration file"
+
 Signature = tuple[tuple[int, ...] | None, ...]
 
 
@@ -55,7 +57,8 @@ class WatchedConfiguration:
             raise UsageError(f"doorward: {error.sentence}") from None
         except (MalformedRule, MalformedSettings, MalformedLimit, MalformedParent) as error:
             raise UsageError(f"doorward: {error}") from None
-        return Loaded(settings, policy, (*notices, *policy.notices))
+        nothing = () if policy.rules.allow else (_NOTHING,)
+        return Loaded(settings, policy, (*notices, *policy.notices, *nothing))
 
     def changed(self) -> bool:
         """Whether a file is another than when it was loaded. A file that still changed since the last call is being
