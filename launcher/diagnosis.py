@@ -225,6 +225,12 @@ def explain_step(
             return LaunchFailure(
                 "sandbox", "A path that is to be hidden went away while the sandbox was being set up.", "Try again."
             )
+        case "stream":
+            return LaunchFailure(
+                "sandbox",
+                f"A file given as standard input cannot be opened through a read-only mount: {reason}.",
+                "Pass it through a pipe: cat FILE | doorward run …",
+            )
         case "guard":
             return LaunchFailure(
                 "sandbox",

@@ -27,6 +27,7 @@ from doorward.launcher.plan import Plan, make_plan
 from doorward.launcher.process import NeverStarted, Report, ShimProcess
 from doorward.launcher.rules import Rules, read_rules
 from doorward.launcher.seccomp import filter_bytes
+from doorward.launcher.streams import check_streams
 from doorward.launcher.survey import Survey, survey
 from doorward.named_tuple import NamedTuple
 
@@ -145,7 +146,7 @@ class LinuxConfinement:
         policy_id: str = "",
     ) -> "Process":
         """See `protocols.Confinement.spawn`."""
-        failure = check_form(command)
+        failure = check_form(command) or check_streams(stdio)
         if failure is not None:
             return NeverStarted(failed(failure))
         surveyed: list[Survey] = []
@@ -160,7 +161,7 @@ class LinuxConfinement:
             if failure is not None:
                 process.close()
                 return NeverStarted(failed(failure))
-            process.send_plan(self._plan(found, command, session=stdio.terminal is None))
+            process.send_plan(self._plan(found, command, stdio))
         except BaseException:
             process.close()
             raise
@@ -243,15 +244,15 @@ class LinuxConfinement:
             flags |= _CLONE_NEWUSER
         return flags
 
-    def _plan(self, found: Survey, command: Command, *, session: bool) -> Plan:
+    def _plan(self, found: Survey, command: Command, stdio: Stdio) -> Plan:
         return make_plan(
             self._bubblewrap,
             found,
             command,
+            stdio,
             self._policy.cache_dir,
             user=self._user,
             limited=self._limited,
-            session=session,
         )
 
     # --- the end
@@ -276,11 +277,12 @@ class LinuxConfinement:
         process: ShimProcess | None = None
         try:
             never = command._replace(argv=("/",))
-            process = self._fork(never, Stdio(-1, -1, writer), None, "", "", _no_outcome)
+            stdio = Stdio(-1, -1, writer)
+            process = self._fork(never, stdio, None, "", "", _no_outcome)
+            found = survey(self._policy, self._rules, uid=self._uid, fresh_proc=self._fresh_proc)
+            process.send_plan(self._plan(found, never, stdio))
             os.close(writer)
             writer = -1
-            found = survey(self._policy, self._rules, uid=self._uid, fresh_proc=self._fresh_proc)
-            process.send_plan(self._plan(found, never, session=True))
             process.release()
             text = _read_text(reader, _EXPLAIN_DEADLINE_S)
             process.kill()

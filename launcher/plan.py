@@ -10,9 +10,10 @@ from doorward.launcher.bubblewrap import (
     mount_arguments,
     namespace_arguments,
 )
-from doorward.launcher.interface import Command, SandboxUnavailable
+from doorward.launcher.interface import Command, SandboxUnavailable, Stdio
 from doorward.launcher.masks import keep_masks
 from doorward.launcher.protected import Watch
+from doorward.launcher.streams import files_to_hold
 from doorward.launcher.survey import Survey
 from doorward.named_tuple import NamedTuple
 
@@ -23,7 +24,8 @@ _FIXED_ARGUMENTS = 20
 class Plan(NamedTuple):
     """`arguments` go with `masks` laid by the shim; `arguments_alone` hold the masks too, for a machine where
     only bubblewrap may mount, and are None if they would be more than it takes. `carrier` starts a command
-    whose own arguments are too many; those are in `carried` then."""
+    whose own arguments are too many; those are in `carried` then. `held` are standard streams (0, 1, 2) whose
+    file must be opened anew through a read-only mount."""
 
     arguments: tuple[str, ...] = ()
     arguments_alone: tuple[str, ...] | None = ()
@@ -31,6 +33,7 @@ class Plan(NamedTuple):
     carrier: tuple[str, ...] = ()
     carried: str = ""
     watched: tuple[Watch, ...] = ()
+    held: tuple[tuple[int, str], ...] = ()
 
     def to_line(self) -> bytes:
         """One line of JSON; bytes that are no text survive as lone surrogates."""
@@ -39,7 +42,7 @@ class Plan(NamedTuple):
 
 def read_plan(line: bytes) -> Plan:
     """The plan in a line made by `Plan.to_line`."""
-    arguments, alone, masks, carrier, carried, watched = json.loads(line)
+    arguments, alone, masks, carrier, carried, watched, held = json.loads(line)
     return Plan(
         tuple(arguments),
         None if alone is None else tuple(alone),
@@ -47,6 +50,7 @@ def read_plan(line: bytes) -> Plan:
         tuple(carrier),
         carried,
         tuple(Watch(*watch) for watch in watched),
+        tuple((place, path) for place, path in held),
     )
 
 
@@ -54,19 +58,21 @@ def make_plan(
     bubblewrap: Bubblewrap | None,
     found: Survey,
     command: Command,
+    stdio: Stdio,
     cache_dir: str,
     *,
     user: bool,
     limited: bool,
-    session: bool,
 ) -> Plan:
-    """The plan for one start. `user` asks for a user namespace, `limited` for no capabilities, `session` for a
-    session of the command's own. Raises SandboxUnavailable."""
+    """The plan for one start. `user` asks for a user namespace, `limited` for no capabilities. Raises
+    SandboxUnavailable."""
     if bubblewrap is None:
         return Plan(watched=found.watched)
     mounts = found.plan.mounts
     hiding = [mount for mount in mounts if mount.step.startswith("hide-")]
     masks = keep_masks(cache_dir) if hiding else Masks("", "")
+    # with a terminal the session is the shim's, which has it as its controlling terminal
+    session = stdio.terminal is None
     options = namespace_arguments(bubblewrap, user=user, network=False, confined=limited, session=session)
     options += ("--chdir", command.cwd)
     laid = mount_arguments([mount for mount in mounts if not mount.step.startswith("hide-")], masks)
@@ -95,6 +101,7 @@ def make_plan(
         carrier=carrier,
         carried=carried,
         watched=found.watched,
+        held=tuple(files_to_hold(stdio, found.plan)),
     )
 
 

@@ -86,13 +86,14 @@ class Starter:
 
     def _become_bubblewrap(self, path: str) -> NoReturn:
         plan = self._plan
+        streams = list(self._launch.stdio[:3])
         if self._ours_first:
-            self._prepare_mounts()
+            self._prepare_mounts(streams)
         self._step = "start"
         arguments = plan.arguments
         if not self._ours_first and self._launch.network:
             arguments = ("--unshare-net", *arguments)
-        sources = list(self._launch.stdio[:3])
+        sources = streams
         argv = [path, "--args", "3", "--json-status-fd", "4", "--block-fd", "5"]
         sources += (_memory("arguments", b"\0".join(map(os.fsencode, arguments))), self._status, self._block)
         if self._launch.program:
@@ -109,15 +110,20 @@ class Starter:
         self._step = "exec bwrap"
         os.execve(path, [os.fsencode(text) for text in argv], {})
 
-    def _prepare_mounts(self) -> None:
+    def _prepare_mounts(self, streams: list[int]) -> None:
         """A mount namespace of ours: mounts the host makes later do not come in writable behind bubblewrap's
-        back, /proc shows the numbers bubblewrap sees, and masks cost neither its arguments nor its time."""
+        back, /proc shows the numbers bubblewrap sees, masks cost neither its arguments nor its time, and files
+        in `streams` are opened anew where they cannot be written."""
         from doorward.launcher import syscalls
 
         self._step = "mounts"
         syscalls.unshare(syscalls.CLONE_NEWNS)
         syscalls.mount(None, b"/", None, syscalls.MS_REC | syscalls.MS_PRIVATE)
+        for place, path in self._plan.held:
+            self._step = "stream"
+            streams[place] = _hold(streams[place], os.fsencode(path))
         if self._plan.masks:
+            self._step = "mounts"
             self._lay_masks()
         if self._launch.fresh_proc:
             self._step = "proc"
@@ -129,11 +135,8 @@ class Starter:
 
         for source, targets in self._plan.masks:
             mask = os.fsencode(source)
-            syscalls.mount(mask, mask, None, syscalls.MS_BIND)
-            # read-only once, and every further bind inherits it. What else its mount forbids is locked and
-            # must be said again; access times are kept when none is named (mount(2)).
-            locked = os.statvfs(mask).f_flag & (syscalls.MS_NOSUID | syscalls.MS_NODEV | syscalls.MS_NOEXEC)
-            syscalls.mount(None, mask, None, syscalls.MS_BIND | syscalls.MS_REMOUNT | syscalls.MS_RDONLY | locked)
+            # read-only once, and every further bind inherits it
+            _bind_read_only(mask)
             self._step = "hide"
             for target in targets:
                 # a target that is gone makes this fail; bubblewrap would put an empty file in its place
@@ -161,6 +164,28 @@ def close_all_but(keep: Container[int]) -> None:
                 os.close(number)
             except OSError:
                 pass  # the one the directory itself was read through
+
+
+def _bind_read_only(path: bytes) -> None:
+    """Makes `path` a read-only mount of itself."""
+    from doorward.launcher import syscalls
+
+    syscalls.mount(path, path, None, syscalls.MS_BIND)
+    # what else its mount forbids is locked and must be said again; access times are kept when none is named
+    # (mount(2))
+    locked = os.statvfs(path).f_flag & (syscalls.MS_NOSUID | syscalls.MS_NODEV | syscalls.MS_NOEXEC)
+    syscalls.mount(None, path, None, syscalls.MS_BIND | syscalls.MS_REMOUNT | syscalls.MS_RDONLY | locked)
+
+
+def _hold(descriptor: int, path: bytes) -> int:
+    """Opens the file of `descriptor` anew through a read-only mount, at the same position. Its further
+    position is its own: what the command reads is not read for the caller."""
+    _bind_read_only(path)
+    opened = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NOCTTY | os.O_CLOEXEC)
+    if not os.path.sameopenfile(opened, descriptor):
+        raise OSError(errno.ESTALE, os.strerror(errno.ESTALE))
+    os.lseek(opened, os.lseek(descriptor, 0, os.SEEK_CUR), os.SEEK_SET)
+    return opened
 
 
 def _memory(name: str, data: bytes) -> int:

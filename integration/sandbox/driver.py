@@ -2,7 +2,7 @@
 
 A process of its own, so that a test can run it as another user, with other descriptors, or kill it.
 
-Told: {"policy": {...}, "argv", "cwd", "env", "stdin": text | null, "merge": bool, "steps": [...], "search_path",
+Told: {"policy": {...}, "argv", "cwd", "env", "stdin": text | null, "stdin_file", "steps": [...], "search_path",
 "repeat": n, "terminal": bool, "without_filter": bool, "bubblewrap_first": bool, "deadline": s,
 "setup_deadline": s}.
 Steps, in order: ["release"], ["await", text on stdout], ["signal", n], ["kill"], ["touch", path], ["close"],
@@ -113,7 +113,10 @@ class Driver:
             self.master, slave = os.openpty()
             self.readers[self.master] = "stdout"
             return Stdio(slave, slave, slave, slave), (slave,)
-        if told.get("stdin") is None:
+        if told.get("stdin_file"):
+            stdin = os.open(told["stdin_file"], os.O_RDONLY)
+            theirs = [stdin]
+        elif told.get("stdin") is None:
             stdin, theirs = -1, []
         else:
             stdin, writer = os.pipe()

@@ -314,3 +314,28 @@ def test_a_large_policy_and_a_large_command_start_together(sandbox):
         policy={"deny_read": [f"dir{number}/x" for number in range(2000)]},
     )
     assert answer["stdout"].split()[0] == "100000", answer
+
+
+def test_a_file_given_as_standard_input_cannot_be_written_through_its_descriptor(sandbox):
+    """/proc/self/fd/0 opens it anew through the mount it came by, which is the host's."""
+    given = sandbox.base / "given"
+    given.write_text("one\ntwo\n")
+    sandbox.own(given)
+    answer = sandbox.run(
+        "read line; echo $line; cat; echo theirs > /proc/self/fd/0; echo theirs > /dev/stdin; "
+        f"echo theirs > '{given}'; stat -L -c %F /dev/stdin",
+        stdin_file=str(given),
+    )
+    assert answer["stdout"] == "one\ntwo\nregular file\n", answer
+    assert given.read_text() == "one\ntwo\n"
+
+
+def test_a_file_of_the_workspace_as_standard_input_stays_writable(sandbox):
+    given = sandbox.write("given", "mine")
+    answer = sandbox.run("cat; echo more >> given; cat given", stdin_file=str(given))
+    assert answer["stdout"] == "minemine" + "more\n"
+
+
+def test_a_directory_as_standard_input_is_refused(sandbox):
+    answer = sandbox.run("true", stdin_file=str(sandbox.base))
+    assert (answer["exit_code"], answer["failure"][0]) == (126, "malformed")

@@ -6,12 +6,13 @@ import sys
 import pytest
 
 from doorward.launcher.bubblewrap import MAX_ARGUMENTS, Bubblewrap
-from doorward.launcher.interface import Command, SandboxUnavailable
+from doorward.launcher.interface import Command, SandboxUnavailable, Stdio
 from doorward.launcher.mounts import Entry, Kind, Origin, plan_mounts
 from doorward.launcher.plan import Plan, make_plan, read_plan
 from doorward.launcher.protected import Watch
 from doorward.launcher.survey import Survey
 
+NONE = Stdio(-1, -1, -1)
 BWRAP = Bubblewrap("/usr/bin/bwrap", (0, 8, 0), False)
 
 
@@ -22,9 +23,9 @@ def survey(hidden=0, shown=0):
     return Survey(plan_mounts(entries), (Watch("absent", "/w", ".codex"),))
 
 
-def plan(tmp_path, found, argv=("true",), env=None):
+def plan(tmp_path, found, argv=("true",), env=None, stdio=NONE):
     command = Command(tuple(argv), "/w", env or {})
-    return make_plan(BWRAP, found, command, str(tmp_path / "cache"), user=True, limited=True, session=True)
+    return make_plan(BWRAP, found, command, stdio, str(tmp_path / "cache"), user=True, limited=True)
 
 
 def test_masks_are_beside_the_arguments_and_within_them_for_bubblewrap_alone(tmp_path):
@@ -91,8 +92,22 @@ def test_no_interpreter_inside_means_no_carrying(tmp_path, monkeypatch):
 
 def test_without_a_sandbox_there_is_nothing_to_mount(tmp_path):
     command = Command(("true",), "/", {})
-    made = make_plan(None, survey(hidden=1), command, str(tmp_path), user=False, limited=False, session=True)
+    made = make_plan(None, survey(hidden=1), command, NONE, str(tmp_path), user=False, limited=False)
     assert made == Plan(watched=(Watch("absent", "/w", ".codex"),))
+
+
+def test_a_terminal_has_the_shims_session(tmp_path):
+    assert "--new-session" in plan(tmp_path, survey()).arguments
+    assert "--new-session" not in plan(tmp_path, survey(), stdio=Stdio(-1, -1, -1, 0)).arguments
+
+
+def test_a_file_as_standard_input_is_held(tmp_path):
+    (tmp_path / "f").write_text("")
+    handle = os.open(tmp_path / "f", os.O_RDONLY)
+    try:
+        assert plan(tmp_path, survey(), stdio=Stdio(handle, -1, -1)).held == ((0, str(tmp_path / "f")),)
+    finally:
+        os.close(handle)
 
 
 def test_the_line_and_back(tmp_path):
@@ -101,5 +116,5 @@ def test_the_line_and_back(tmp_path):
     assert line.count(b"\n") == 1
     assert read_plan(line[:-1]) == made
     assert isinstance(read_plan(line).watched[0], Watch)
-    alone = made._replace(arguments_alone=None)
+    alone = made._replace(arguments_alone=None, held=((0, "/a\udcff"),))
     assert read_plan(alone.to_line()) == alone
