@@ -1,7 +1,7 @@
 """Renders a refusal on the wire: the same for plain HTTP and CONNECT, readable by programs and by people.
 
 A refusal is no error: a program finds the class in a header and the whole decision as JSON, a person finds one sentence
-and the exact option that would allow it, also in the status phrase of a CONNECT, whose body most clients never show.
+and the exact option that would allow it, also in the status phrase: many clients show nothing else.
 """
 
 from __future__ import annotations
@@ -75,8 +75,7 @@ def refusal_from(decision: Decision, *, protocol: str, method: str, host_text: s
 
 def http_refusal(refusal: Refusal) -> bytes:
     """The whole 403, head and body (a HEAD gets the head alone). The connection is to be closed behind it."""
-    phrase = _phrase(refusal) if refusal.method == "CONNECT" else "Forbidden"
-    return closing_response(403, phrase, refusal.error_class, refusal.to_json(), refusal.method)
+    return closing_response(403, _phrase(refusal), refusal.error_class, refusal.to_json(), refusal.method)
 
 
 def _phrase(refusal: Refusal) -> str:

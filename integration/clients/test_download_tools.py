@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+HINT = "is in no allow rule - to allow it: --allow b.test:"
+
 
 def test_curl_plain(doorward: Any, web: Any, client: Callable[[str], str]) -> None:
     curl = [client("curl"), "-sS", "--max-time", "20"]
@@ -45,7 +47,7 @@ def test_wget(doorward: Any, web: Any, tls: Any, authority: Any, client: Callabl
         assert (allowed.status, allowed.output, allowed.reasons) == (0, "hello\n", [])
     refused = doorward(*web.reach(), "--", *wget, web.url("b.test"))
     assert (refused.status, refused.reasons) == (8, ["not_allowed"])
-    refused.says("ERROR 403: Forbidden.")
+    refused.says("ERROR 403: Blocked (not_allowed): b.test:", HINT)
     assert f"to allow it: --allow b.test:{web.port}" in refused.err
     tunnel = doorward(*tls.reach(), "--", *wget, tls.url("b.test"))
     assert (tunnel.status, tunnel.reasons) == (4, ["not_allowed"])

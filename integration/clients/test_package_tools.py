@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+HINT = "is in no allow rule - to allow it: --allow b.test:"
 ARCHIVE = "/files/demo_of_doorward-1.0-py3-none-any.whl"
 
 
@@ -56,7 +57,7 @@ def test_pip(doorward: Any, index: Any, authority: Any, python: Any) -> None:
     assert set(refused.reasons) == {"not_allowed"}
     refused.says(
         "403 Blocked (not_allowed): b.test:",
-        "is in no allow rule - to allow it: --allow b.test:",
+        HINT,
         "ERROR: No matching distribution found for",
     )
     assert f"to allow it: --allow b.test:{index.port}" in refused.err
@@ -114,7 +115,7 @@ def test_npm(doorward: Any, registry: Any, client: Callable[[str], str]) -> None
     refused = doorward(*registry.reach(), "--", *npm, registry.url("b.test"))
     assert refused.status == 1
     assert set(refused.reasons) == {"not_allowed"}
-    refused.says("npm error code E403", "npm error 403 403 Forbidden - GET http://b.test:")
+    refused.says("npm error code E403", "npm error 403 403 Blocked (not_allowed): b.test:", HINT, " - GET http://b.test:")
     assert f"to allow it: --allow b.test:{registry.port}" in refused.err
     assert registry.paths == served
 
@@ -194,6 +195,6 @@ def test_apt(doorward: Any, archive: Any) -> None:
     refused = doorward(*archive.reach(), "--", *apt, "update")
     assert refused.reasons
     assert set(refused.reasons) == {"not_allowed"}
-    refused.says("403  Forbidden")
+    refused.says("403  Blocked (not_allowed): b.test:", HINT)
     assert f"to allow it: --allow b.test:{archive.port}" in refused.err
     assert archive.paths == served

@@ -24,10 +24,10 @@ GET = {
 """One GET, the body printed, an error raised: as each library's own documentation does it."""
 
 PLAIN = {
-    "urllib": ["urllib.error.HTTPError: HTTP Error 403: Forbidden"],
-    "requests": ["requests.exceptions.HTTPError: 403 Client Error: Forbidden for url", '"reason": "not_allowed"'],
-    "httpx": ["httpx.HTTPStatusError: Client error '403 Forbidden' for url", '"reason": "not_allowed"'],
-    "aiohttp": ["ClientResponseError: 403, message='Forbidden'", '"reason": "not_allowed"'],
+    "urllib": ["urllib.error.HTTPError: HTTP Error 403: Blocked (not_allowed): b.test:"],
+    "requests": ["HTTPError: 403 Client Error: Blocked (not_allowed): b.test:", '"reason": "not_allowed"'],
+    "httpx": ["httpx.HTTPStatusError: Client error '403 Blocked (not_allowed): b.test:", '"reason": "not_allowed"'],
+    "aiohttp": ["ClientResponseError: 403, message='Blocked (not_allowed): b.test:", '"reason": "not_allowed"'],
 }
 TUNNEL = {
     "urllib": ["urllib.error.URLError: <urlopen error Tunnel connection failed: 403 Blocked (not_allowed): b.test:"],
@@ -52,13 +52,13 @@ def test_plain(doorward: Any, web: Any, library: tuple[str, Any]) -> None:
     assert (allowed.status, allowed.output.strip(), allowed.reasons) == (0, "hello", [])
     refused = doorward(*get, web.url("b.test"))
     assert (refused.status, refused.reasons) == (1, ["not_allowed"])
-    refused.says(*PLAIN[name])
+    refused.says(*PLAIN[name], HINT)
     assert f"to allow it: --allow b.test:{web.port}" in refused.err
     assert web.paths == ["/"]
 
 
 def test_tunnel(doorward: Any, tls: Any, authority: Any, library: tuple[str, Any]) -> None:
-    """The status phrase of the CONNECT's 403 reaches the person in every one of them."""
+    """The status phrase of the 403 reaches the person in every one of them."""
     name, python = library
     get = (*python.shown, *tls.reach(), "--", python.path, "-c", GET[name])
     allowed = doorward(*get, tls.url(), env=authority.trusted())

@@ -151,7 +151,7 @@ def test_go(doorward: Any, go: str, web: Any, tls: Any, authority: Any) -> None:
         assert (allowed.status, allowed.output, allowed.reasons) == (0, "200 OK hello\n", [])
     plain = doorward(*web.reach(), "--", go, web.url("b.test"))
     assert (plain.status, plain.reasons) == (0, ["not_allowed"])
-    plain.says("403 Forbidden", '"reason": "not_allowed"')
+    plain.says("403 Blocked (not_allowed): b.test:", '"reason": "not_allowed"')
     tunnel = doorward(*tls.reach(), "--", go, tls.url("b.test"), env=authority.trusted())
     assert (tunnel.status, tunnel.reasons) == (1, ["not_allowed"])
     tunnel.says("Blocked (not_allowed): b.test:", "is in no allow rule - to allow it: --allow b.test:")
@@ -183,4 +183,5 @@ def test_maven_reads_the_properties(doorward: Any, web: Any, client: Callable[[s
     )
     assert seen.status == 1
     assert set(seen.reasons) == {"not_allowed"}
-    seen.says("[ERROR]")
+    seen.says("[ERROR]", "status: 403 Blocked (not_allowed): b.test:")
+    assert "is in no allow rule - to allow it: --allow b.test:" in seen.output

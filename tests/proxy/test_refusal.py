@@ -71,16 +71,19 @@ def test_the_keys_are_the_body() -> None:
     assert list(refusal().to_json()) == KEYS
 
 
-def test_the_phrase_of_a_connect_carries_reason_and_remedy() -> None:
-    assert read(http_refusal(refusal()))[0].phrase == (
+@pytest.mark.parametrize("method", ["GET", "POST", "CONNECT"])
+def test_the_phrase_carries_reason_and_remedy(method: str) -> None:
+    """P-PP-13"""
+    made = refusal(method)
+    assert read(http_refusal(made))[0].phrase == (
         b"Blocked (not_allowed): b.test is in no rule - to allow it: --allow b.test"
     )
-    assert read(http_refusal(refusal()._replace(hint="")))[0].phrase == b"Blocked (not_allowed): b.test is in no rule"
-    assert read(http_refusal(refusal("GET")))[0].phrase == b"Forbidden"
+    assert read(http_refusal(made._replace(hint="")))[0].phrase == b"Blocked (not_allowed): b.test is in no rule"
 
 
-def test_head_gets_no_body() -> None:
+def test_head_gets_no_body_but_the_phrase() -> None:
     data = http_refusal(refusal("HEAD"))
+    assert data.startswith(b"HTTP/1.1 403 Blocked (not_allowed): b.test is in no rule - to allow it: --allow b.test\r")
     assert data.endswith(b"\r\n\r\n")
     events = ResponseReader("HEAD").feed(data)
     assert [type(event) for event in events] == [ResponseHead, End]
@@ -134,9 +137,9 @@ def test_the_rule_is_told_as_it_was_written() -> None:
 
 
 @settings(deadline=None)
-@given(st.text(max_size=600), st.text(max_size=100), st.text(max_size=20))
-def test_no_text_breaks_the_head(message: str, hint: str, host: str) -> None:
-    made = refusal()._replace(message=message, hint=hint, host=host)
+@given(st.text(max_size=600), st.text(max_size=100), st.text(max_size=20), st.sampled_from(["GET", "CONNECT"]))
+def test_no_text_breaks_the_head(message: str, hint: str, host: str, method: str) -> None:
+    made = refusal(method)._replace(message=message, hint=hint, host=host)
     head, body = read(http_refusal(made))
     assert len(head.phrase) <= 400
     assert all(0x20 <= byte <= 0x7E for byte in head.phrase)
