@@ -35,7 +35,7 @@ OURS = {
     },
     "doorward.launcher": {
         "backend", "bubblewrap", "command_check", "git_directories", "globs", "guards", "interface", "launch",
-        "linux", "masks", "mounts", "outcome", "plan", "process", "protected", "rules", "seccomp", "survey",
+        "linux", "masks", "mounts", "outcome", "plan", "process", "protected", "rules", "seccomp", "streams", "survey",
         "syscall_rules", "unix_sockets",
     },
 }  # fmt: skip
