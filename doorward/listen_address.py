@@ -65,7 +65,7 @@ def require_loopback(addresses: Iterable[ListenAddress], allowed: bool, option: 
             )
 
 
-def open_listeners(address: ListenAddress, count: int) -> list[socket.socket]:
+def open_listeners(address: ListenAddress, count: int, option: str = "--listen") -> list[socket.socket]:
     """`count` listening sockets that share the address, its connections spread among them. Raises UsageError."""
     sockets: list[socket.socket] = []
     try:
@@ -76,7 +76,7 @@ def open_listeners(address: ListenAddress, count: int) -> list[socket.socket]:
         for each in sockets:
             each.close()
         if isinstance(error, OSError):
-            raise UsageError(f"doorward proxy: {_explain(address, error)}") from None
+            raise UsageError(f"doorward proxy: {_explain(address, error, option)}") from None
         raise
     return sockets
 
@@ -113,18 +113,18 @@ def _wrong(option: str, text: str, why: str, instead: str) -> UsageError:
     return UsageError(f"doorward proxy: {option} {text!r}: {why}; for instance {option} {instead}")
 
 
-def _explain(address: ListenAddress, error: OSError) -> str:
+def _explain(address: ListenAddress, error: OSError, option: str) -> str:
     text = address.text
     if error.errno == errno.EADDRINUSE:
         free = ListenAddress(address.host, 0).text
         return (
             f"{text} is taken by another program (`ss -ltnp 'sport = :{address.port}'` shows which); "
-            f"end it, take another port, or let one be chosen: --listen {free}"
+            f"end it, take another port, or let one be chosen: {option} {free}"
         )
     if error.errno == errno.EADDRNOTAVAIL:
         return f"this machine has no address {address.host} (`ip address` lists those it has)"
     if error.errno == errno.EAFNOSUPPORT:
-        return f"this machine has no IPv6, so it cannot listen on {text}; --listen 127.0.0.1:{address.port}"
+        return f"this machine has no IPv6, so it cannot listen on {text}; {option} 127.0.0.1:{address.port}"
     if error.errno in (errno.EACCES, errno.EPERM):
         return f"{text}: only root may listen on ports below 1024 here; take a higher one, or let systemd open it"
     return f"cannot listen on {text}: {os.strerror(error.errno or 0)}"

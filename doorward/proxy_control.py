@@ -13,12 +13,13 @@ import os
 import socket
 import stat
 from collections.abc import Awaitable, Callable, Mapping
+from ipaddress import ip_address
 from typing import Any, NamedTuple
 
 from aiohttp import web
 
 from doorward.errors import UsageError
-from doorward.listen_address import ListenAddress, bound_address, open_listeners, parse_listen, require_loopback
+from doorward.listen_address import ListenAddress, bound_address, open_listeners, parse_listen
 from doorward.standalone_proxy import Reloaded, StandaloneProxy
 
 _UNIX = "unix:"
@@ -42,13 +43,12 @@ def open_control(text: str) -> ControlSocket:
         path = os.path.abspath(text.removeprefix(_UNIX))
         return ControlSocket(_open_unix(path), path)
     address = parse_listen(text, "--control")
-    if not address.host.startswith("127.") and address.host != "::1":
+    if not ip_address(address.host).is_loopback:
         raise UsageError(
             f"doorward proxy: --control {text}: the control listener is for this machine alone; "
             "--control 127.0.0.1:PORT or --control unix:PATH"
         )
-    require_loopback([address], False, "--control")
-    return ControlSocket(open_listeners(address, 1)[0], "")
+    return ControlSocket(open_listeners(address, 1, "--control")[0], "")
 
 
 def _open_unix(path: str) -> socket.socket:

@@ -89,7 +89,7 @@ class StandaloneProxy:
             loop.add_signal_handler(number, self.stop)
         loop.add_signal_handler(signal.SIGHUP, self._hung_up)
         for notice in self._loaded.notices:
-            _say(notice)
+            say(notice)
         for place in range(len(self._listeners)):
             self._start(place)
         loop.call_later(_LOOK_EVERY, self._look)
@@ -130,7 +130,7 @@ class StandaloneProxy:
         except UsageError as error:
             self._stale = str(error).removeprefix("doorward: ")
             self.metrics.reloads["failed"] += 1
-            _say(f"{why}: the rules in force stay, since the new configuration is wrong: {self._stale}")
+            say(f"{why}: the rules in force stay, since the new configuration is wrong: {self._stale}")
             done(Reloaded(self._stale, ()))
             return
         self._stale = ""
@@ -141,9 +141,9 @@ class StandaloneProxy:
             worker.send({"type": "policy", "number": self._number, "settings": self._loaded.settings})
         self._reloads.append(_Reload(self._number, done, outcome))
         rules = self._loaded.policy.rules
-        _say(f"{why}: configuration reloaded, {len(rules.allow)} allow and {len(rules.deny)} deny")
+        say(f"{why}: configuration reloaded, {len(rules.allow)} allow and {len(rules.deny)} deny")
         for notice in self._loaded.notices:
-            _say(notice)
+            say(notice)
         self._settle_reloads()
 
     def stop(self) -> None:
@@ -159,7 +159,7 @@ class StandaloneProxy:
             listener.close()
         self.refusals.end()
         if self._accepting:
-            _say(f"no longer accepting; what is open may finish for {self._setup.drain_time:g} s")
+            say(f"no longer accepting; what is open may finish for {self._setup.drain_time:g} s")
         for worker in self._workers.values():
             worker.send({"type": "stop"})
         self._loop.call_later(self._setup.drain_time + _GRACE, self._kill)
@@ -196,24 +196,24 @@ class StandaloneProxy:
         elif kind in ("applied", "not_applied"):
             worker.applied = max(worker.applied, message["number"])
             if kind == "not_applied":
-                _say(f"worker {worker.pid} keeps its old rules: {message['message']}")
+                say(f"worker {worker.pid} keeps its old rules: {message['message']}")
             self._settle_reloads()
         elif kind == "fault":
             self.metrics.fault()
-            _say(f"a fault of doorward's own closed a connection: {message['message']}; please report it")
+            say(f"a fault of doorward's own closed a connection: {message['message']}; please report it")
         elif kind == "log":
             worker.log_problem = message["problem"]
             lost = f", {message['lost']} records were lost" if message["lost"] else ""
             if worker.log_problem:
-                _say(f"records cannot be written, so nothing is let through: {worker.log_problem}{lost}")
+                say(f"records cannot be written, so nothing is let through: {worker.log_problem}{lost}")
             else:
-                _say(f"records are written again{lost}")
+                say(f"records are written again{lost}")
 
     def _accept_if_ready(self) -> None:
         everyone = len(self._workers) == len(self._listeners) and all(each.ready for each in self._workers.values())
         if everyone and not self._accepting and not self._stopping:
             self._accepting = True
-            _say(f"accepting on {self._where}")
+            say(f"accepting on {self._where}")
             systemd.notify(os.environ, "READY=1")
 
     def _worker_ended(self, place: int, worker: WorkerProcess, status: int) -> None:
@@ -225,7 +225,7 @@ class StandaloneProxy:
             return
         how = f"by signal {-status}" if status < 0 else f"with status {status}"
         if not self._accepting and not worker.ready:
-            _say(f"a worker ended {how} before it accepted anything; nothing is served")
+            say(f"a worker ended {how} before it accepted anything; nothing is served")
             self._status = exit_status.ENGINE_FAILED
             self.stop()
             return
@@ -234,7 +234,7 @@ class StandaloneProxy:
         pause = 0.0 if steady else self._pauses.get(place, 0.0)
         self._pauses[place] = min(_LONGEST_PAUSE, pause * 2 or 0.5)
         when = "now" if not pause else f"in {pause:g} s"
-        _say(f"worker {worker.pid} ended {how}, its connections with it; another is started {when}")
+        say(f"worker {worker.pid} ended {how}, its connections with it; another is started {when}")
         self._loop.call_later(pause, lambda: self._start(place))
 
     def _settle_reloads(self) -> None:
@@ -270,7 +270,8 @@ class StandaloneProxy:
         self._loop.call_later(_LOOK_EVERY, self._look)
 
 
-def _say(text: str) -> None:
+def say(text: str) -> None:
+    """A line of doorward's own, for a person."""
     lines = [f"doorward proxy: {printable(line)}" for line in text.splitlines()]
     try:
         sys.stderr.write("\n".join(lines) + "\n")

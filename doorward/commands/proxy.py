@@ -110,7 +110,7 @@ def _controlled(
     import asyncio
 
     from doorward.proxy_control import ControlListener
-    from doorward.standalone_proxy import StandaloneProxy
+    from doorward.standalone_proxy import StandaloneProxy, say
 
     loop = asyncio.new_event_loop()
     asyncio.set_event_loop(loop)
@@ -118,6 +118,7 @@ def _controlled(
         proxy = StandaloneProxy(loop, configuration, loaded, listeners, setup, where)
         listener = ControlListener(control, proxy)
         loop.run_until_complete(listener.start())
+        say(f"control on {f'unix:{control.path}' if control.path else _text(control.sock)}")
         try:
             return proxy.run()
         finally:

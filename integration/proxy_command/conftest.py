@@ -29,7 +29,9 @@ NAME = "allowed.test"
 class Proxy:
     """One running `doorward proxy`. `lines` is what it said on stderr."""
 
-    def __init__(self, folder: Path, args: tuple[str, ...], env: dict[str, str], wrap: list[str], fds: list[int]) -> None:
+    def __init__(
+        self, folder: Path, args: tuple[str, ...], env: dict[str, str], wrap: list[str], fds: list[int]
+    ) -> None:
         self.home = folder / "home"
         self.process = subprocess.Popen(
             [*wrap, sys.executable, "-P", "-m", "doorward", "proxy", *args],
@@ -80,7 +82,8 @@ class Proxy:
     @property
     def workers(self) -> list[int]:
         """The process ids of its workers."""
-        return [int(each) for each in Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split()]
+        pid = self.process.pid
+        return [int(each) for each in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
 
     def connect(self, at: int = 0) -> socket.socket:
         return socket.create_connection(("127.0.0.1", self.ports[at]), WAIT)
@@ -222,7 +225,8 @@ def start(stack: contextlib.ExitStack, tmp_path: Path) -> Callable[..., Proxy]:
         fds: list[int] | None = None,
     ) -> Proxy:
         where = ("--listen", "127.0.0.1:0") if listen else ()
-        proxy = Proxy(tmp_path, (*where, "-c", f'network.hosts."{NAME}"=127.0.0.1', *args), env or {}, wrap or [], fds or [])
+        pin = ("-c", f'network.hosts."{NAME}"=127.0.0.1')
+        proxy = Proxy(tmp_path, (*where, *pin, *args), env or {}, wrap or [], fds or [])
         stack.callback(proxy.close)
         proxy.settles()
         return proxy

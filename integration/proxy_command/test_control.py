@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import socket
 import stat
 from collections.abc import Callable
 from typing import Any
@@ -17,14 +16,11 @@ Start = Callable[..., Any]
 
 @pytest.fixture
 def on_tcp(start: Start, control: Any) -> Callable[..., tuple[Any, Any]]:
-    """A proxy with a control listener on loopback, and a client for it."""
+    """A proxy with a control listener on a port that is said, and a client for it."""
 
     def make(*args: str) -> tuple[Any, Any]:
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            port = free.getsockname()[1]
-        proxy = start("--control", f"127.0.0.1:{port}", *args)
-        assert proxy.ports
-        return proxy, type(control)(f"127.0.0.1:{port}")
+        proxy = start("--control", "127.0.0.1:0", *args)
+        return proxy, type(control)(proxy.says(r"control on (127\.0\.0\.1:\d+)$")[1])
 
     return make
 
@@ -120,7 +116,7 @@ def test_metrics_count(start: Start, control: Any, there: str) -> None:
 
 
 def test_metrics_are_text_prometheus_reads(start: Start, control: Any) -> None:
-    proxy = start("--control", control.where)
+    start("--control", control.where)
     client = control.connect()
     client.request("GET", "/metrics")
     answer = client.getresponse()
@@ -167,7 +163,7 @@ def test_the_door_does_not_lead_to_it(on_tcp: Any) -> None:
 
 
 def test_a_unix_socket_is_its_owners_alone(start: Start, control: Any) -> None:
-    proxy = start("--control", control.where)
+    start("--control", control.where)
     mode = os.stat(control.where.removeprefix("unix:")).st_mode
     assert stat.S_ISSOCK(mode)
     assert stat.S_IMODE(mode) == 0o600

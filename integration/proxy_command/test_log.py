@@ -33,7 +33,7 @@ def records(log: Path, count: int) -> list[dict[str, Any]]:
 def test_every_kind_of_record_is_as_the_schema_says(start: Start, echo: Any, there: str, tmp_path: Path) -> None:
     log = tmp_path / "log"
     proxy = start("--allow", there, "--deny", "denied.test", "--allow", "127.0.0.1:1", "--log-json", str(log))
-    head, sock = proxy.ask(there)
+    _, sock = proxy.ask(there)
     sock.sendall(b"twelve bytes")
     assert len(sock.recv(100)) == 12
     sock.close()
