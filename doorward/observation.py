@@ -12,7 +12,7 @@ class Observation(NamedTuple):
     in order of arrival (bytes that are not UTF-8 as lone surrogates; head and tail over 64 KiB), `refusals` one
     entry for every no a door said (the keys of the refusal body, the machine's own field `status` first),
     `verdict` what the gates said, `enforcement` what really held, `duration_s` seconds, `notes` plain sentences
-    about the run itself (a time limit, a proxy that died).
+    about the run itself (a time limit, a proxy that died, a client that went round the proxy).
     """
 
     session: str

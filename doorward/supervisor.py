@@ -309,12 +309,20 @@ class Supervisor:
                 success=False,
             )  # fmt: skip
             raise EngineError(failure.sentence, failure.remedy)
+        status = final_status(waited)
+        recorded = launch.recording.finish() if launch.streams.inlets else None
+        proxied = self._proxy is not None and not waited.proxy_stopped
+        if status != 0 and proxied and not refusals and recorded is not None:
+            from doorward.past_the_proxy import hint  # for few runs only
+
+            if (said := hint(recorded.text)) is not None:
+                notes.append(said)
         observation = self._observe(
             log,
             verdict,
-            final_status(waited),
+            status,
             waited,
-            launch.recording.finish() if launch.streams.inlets else None,
+            recorded,
             refusals,
             launch.confinement.enforcement,
             started,

@@ -156,6 +156,7 @@ def test_socks_by_name_works_where_socks_by_address_cannot(doorward: Any, web: A
     assert time.monotonic() - begin < 5
     assert (local.status, local.reasons, web.paths) == (97, [], [])
     local.says("Could not resolve host: a.test")
+    local.hints("a name did not resolve")
     for words in (("--socks5-hostname", "127.0.0.1:3128"), ("--proxy", "socks5h://127.0.0.1:3128")):
         remote = doorward(*web.reach(), "--", *CURL, *words, web.url())
         assert (remote.status, remote.output, remote.reasons) == (0, "hello\n", [])
@@ -163,14 +164,34 @@ def test_socks_by_name_works_where_socks_by_address_cannot(doorward: Any, web: A
     assert (refused.status, refused.reasons) == (97, ["not_allowed"])
     refused.says("Can't complete SOCKS5 connection to b.test.")
     assert f"to allow it: --allow b.test:{web.port}" in refused.err
+    assert "did not resolve" not in refused.err
 
 
 @pytest.mark.parametrize("command", ["wget", "curl"])
 def test_a_direct_address_is_unreachable_at_once(doorward: Any, client: Callable[[str], str], command: str) -> None:
-    """A client told to leave the proxy out has no way: no route, no stall (192.0.2.0/24 is documentation)."""
+    """P-EV-08: a client told to leave the proxy out has no way: no route, no stall (192.0.2.0/24 is documentation)."""
     direct = {"curl": (*CURL, "--noproxy", "*"), "wget": ("wget", "-O-", "--no-proxy", "--tries=1", "--timeout=20")}
     client(command)
     begin = time.monotonic()
     seen = doorward("--", *direct[command], "http://192.0.2.1/")
     assert time.monotonic() - begin < 5
     assert (seen.status, seen.reasons) == ({"curl": 7, "wget": 4}[command], [])
+    seen.hints("an address was dialled directly")
+
+
+def test_the_hint_of_loopback_names_the_port(doorward: Any) -> None:
+    """P-EV-06: 127.0.0.1 is left out of the proxy by every client, and nothing listens there inside."""
+    seen = doorward("--", *CURL, "http://127.0.0.1:8080/")
+    assert (seen.status, seen.reasons) == (7, [])
+    seen.hints("nothing listens there")
+
+
+def test_no_hint_where_the_way_was_right(doorward: Any, web: Any) -> None:
+    """P-EV-08: an allowed place that the proxy cannot reach is no fault of the client's, nor is any other failure."""
+    nobody = ("--allow", "a.test:9", "-c", 'network.hosts={"a.test" = "127.0.0.1"}')
+    seen = doorward(*nobody, "--", *CURL, "--fail-with-body", "http://a.test:9/")
+    assert seen.status == 22
+    assert "connection refused" in seen.output
+    assert seen.document["notes"] == []
+    for words in (("sh", "-c", "echo Could not resolve host"), ("false",)):
+        assert doorward("--", *words).document["notes"] == []
