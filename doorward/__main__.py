@@ -56,8 +56,8 @@ def script() -> None:
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
-        except (OSError, ValueError):
-            pass  # its reader has left
+        except (OSError, ValueError, AttributeError):
+            pass  # its reader has left, or it was closed before the start
     os._exit(status)
 
 

@@ -273,6 +273,8 @@ class StandaloneProxy:
 def say(text: str) -> None:
     """A line of doorward's own, for a person."""
     lines = [f"doorward proxy: {printable(line)}" for line in text.splitlines()]
+    if sys.stderr is None:  # closed before the start
+        return
     try:
         sys.stderr.write("\n".join(lines) + "\n")
         sys.stderr.flush()

@@ -16,6 +16,7 @@ from doorward.proxy.policy import Policy
 from doorward.proxy_worker import HELD_BACK, WorkerSetup, become_worker
 
 _READ = 1 << 18
+_READS = 64
 
 
 class WorkerProcess:
@@ -62,9 +63,10 @@ class WorkerProcess:
         self._write()
 
     def catch_up(self) -> None:
-        """Handle everything the worker has said so far."""
-        while self._read():
-            pass
+        """Handle what the worker has said so far; but not for ever, if it goes on talking."""
+        for _ in range(_READS):
+            if not self._read():
+                break
 
     def kill(self) -> None:
         """End it whatever it is doing."""
@@ -102,7 +104,8 @@ class WorkerProcess:
         return True
 
     def _ended(self) -> None:
-        self.catch_up()
+        while self._read():  # what it said last
+            pass
         status = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
         self._loop.remove_reader(self._wire.fileno())
         self._loop.remove_writer(self._wire.fileno())

@@ -59,6 +59,7 @@ def _serve(parsed: Parsed) -> int:
     from doorward.proxy_worker import WorkerSetup
     from doorward.watched_configuration import WatchedConfiguration
 
+    _fill_standard_streams()
     workers = _workers(parsed)
     drain = _seconds(parsed)
     addresses = [parse_listen(text) for text in parsed.all("listen")]
@@ -125,6 +126,15 @@ def _controlled(
             loop.run_until_complete(listener.close())
     finally:
         loop.close()
+
+
+def _fill_standard_streams() -> None:
+    """Open what was closed before the start, so that no socket gets the number of standard error."""
+    for fd in (0, 1, 2):
+        try:
+            os.fstat(fd)
+        except OSError:
+            os.open("/dev/null", os.O_RDWR)  # takes the lowest free number, which is this one
 
 
 def _options(parsed: Parsed) -> dict[str, Any]:

@@ -220,6 +220,7 @@ def start(stack: contextlib.ExitStack, tmp_path: Path) -> Callable[..., Proxy]:
     def make(
         *args: str,
         listen: bool = True,
+        settle: bool = True,
         env: dict[str, str] | None = None,
         wrap: list[str] | None = None,
         fds: list[int] | None = None,
@@ -228,7 +229,8 @@ def start(stack: contextlib.ExitStack, tmp_path: Path) -> Callable[..., Proxy]:
         pin = ("-c", f'network.hosts."{NAME}"=127.0.0.1')
         proxy = Proxy(tmp_path, (*where, *pin, *args), env or {}, wrap or [], fds or [])
         stack.callback(proxy.close)
-        proxy.settles()
+        if settle:
+            proxy.settles()
         return proxy
 
     return make

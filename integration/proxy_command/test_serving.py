@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import socket
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -170,3 +171,26 @@ def test_a_worker_holds_no_descriptor_it_does_not_need(start: Start, control: An
     assert len([link for link in links if link.startswith("socket:")]) == 2, "its listener and its wire"
     assert not [link for link in links if "pidfd" in link]
     assert len([link for link in links if "eventpoll" in link]) == 1
+
+
+def test_with_every_stream_closed(start: Start, there: str, echo: Any, tmp_path: Path) -> None:
+    """No socket takes the number of standard error, where a message would then go."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    wrap = ["sh", "-c", 'exec "$@" 0<&- 1>&- 2>&-', "sh"]
+    log = tmp_path / "log"
+    args = ("--listen", f"127.0.0.1:{port}", "--allow", there, "--log-json", str(log))
+    proxy = start(*args, wrap=wrap, listen=False, settle=False)
+    deadline = time.monotonic() + 20
+    while True:
+        try:
+            sock = socket.create_connection(("127.0.0.1", port), 10)
+            break
+        except ConnectionRefusedError:
+            assert time.monotonic() < deadline
+            assert proxy.process.poll() is None
+    sock.sendall(b"CONNECT blocked.test:443 HTTP/1.1\r\nHost: blocked.test:443\r\n\r\n")
+    assert sock.recv(12) == b"HTTP/1.1 403"
+    sock.close()
+    proxy.kill()
+    assert proxy.wait() == 0

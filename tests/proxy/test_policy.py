@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from doorward.allowlists.decision import Effect
+from doorward.allowlists.decision import Effect, Reason
 from doorward.allowlists.host import Address, Name
 from doorward.allowlists.rule import MalformedRule
 from doorward.allowlists.settings import MalformedSettings
@@ -103,3 +103,14 @@ def test_what_is_remembered_is_bounded() -> None:
         decision = policy.decide(Name(f"n{index}.test"), 443)
         policy.judge(decision, (ip_address("93.184.216.34"),))
     assert len(policy._verdicts) <= _REMEMBERED
+
+
+def test_a_request_is_admitted_by_its_method_where_a_rule_lists_some() -> None:
+    """P-PP-03: what cannot be seen is not admitted by such a rule."""
+    policy = policy_from_settings(settings({"host": "a.test:80", "methods": ["GET"]}, "b.test"))
+    assert policy.admit(Name("a.test"), 80, "GET", visible=True).effect is Effect.ALLOW
+    assert policy.admit(Name("a.test"), 80, "POST", visible=True).reason is Reason.METHOD_NOT_ALLOWED
+    assert policy.admit(Name("a.test"), 80, "GET", visible=False).reason is Reason.MITM_REQUIRED
+    assert policy.admit(Name("a.test"), 80, "CONNECT", visible=False).reason is Reason.MITM_REQUIRED
+    assert policy.admit(Name("b.test"), 443, "CONNECT", visible=False) is policy.decide(Name("b.test"), 443)
+    assert policy.admit(Name("c.test"), 443, "CONNECT", visible=False).reason is Reason.NOT_ALLOWED
