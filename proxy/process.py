@@ -22,7 +22,7 @@ from doorward.allowlists.settings import MalformedSettings
 from doorward.proxy.control import Control
 from doorward.proxy.handover import take
 from doorward.proxy.limits import MalformedLimit
-from doorward.proxy.loop import DeadlinePassed, Group, Loop, Promise, Watch
+from doorward.proxy.loop import DeadlinePassed, Group, Loop, Promise, Task, Watch
 from doorward.proxy.parent import MalformedParent
 from doorward.proxy.policy import Policy, policy_from_settings
 
@@ -65,6 +65,7 @@ class ProxyProcess:
         self._group = Group(loop)
         self._end: Promise[None] = Promise(loop)
         self._loaded: Runs | None = None
+        self._loading: Task[None] | None = None
 
     async def run(self) -> None:
         """Until the end."""
@@ -72,6 +73,9 @@ class ProxyProcess:
             async with self._group as group:
                 work = [group.start(work) for work in (self._control.write(), self._listen(), self._take_listeners())]
                 await self._end.wait()
+                # what is still loading must not open doors after the end: nobody would ever close them
+                if self._loading is not None:
+                    self._loading.cancel()
                 if self._loaded is not None:
                     self._loaded.close()
                 for task in work:
@@ -122,8 +126,8 @@ class ProxyProcess:
             if self._loaded is None and not message.get("hold"):
                 self._serve()
         elif kind == "serve":
-            if self._loaded is None:
-                self._group.start(self._load())
+            if self._loaded is None and self._loading is None:
+                self._loading = self._group.start(self._load())
         elif kind == "finish":
             self._finish(message["run"])
         elif kind == "shutdown":

@@ -6,6 +6,7 @@ import os
 import random
 import signal
 import time
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -36,15 +37,15 @@ def _gone(marker: str) -> bool:
     return True
 
 
-def _namespaces() -> set[str]:
+def _namespaces(pids: Iterable[int]) -> set[str]:
+    """The network, mount, process and user namespaces these processes are in."""
     found = set()
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            for kind in ("net", "mnt", "pid", "user"):
-                try:
-                    found.add(os.readlink(entry / "ns" / kind))
-                except OSError:
-                    continue
+    for pid in pids:
+        for kind in ("net", "mnt", "pid", "user"):
+            try:
+                found.add(os.readlink(f"/proc/{pid}/ns/{kind}"))
+            except OSError:
+                continue
     return found
 
 
@@ -99,7 +100,8 @@ def test_a_second_signal_kills_the_tree(doorward: Any) -> None:
 def test_fifty_concurrent_runs_ten_of_them_killed(doorward: Any) -> None:
     """The issue's own words: 50 runs, 10 killed with SIGKILL at random moments, and nothing is left."""
     doorward("run", "--", "true")  # makes the home and its caches
-    before = _namespaces()
+    ours = _namespaces([os.getpid()])
+    made: set[str] = set()
     mounts = Path("/proc/self/mountinfo").read_text()
     temporary = set(Path("/tmp").iterdir())
     doorward.env["MARK"] = marker = f"mark-{os.getpid()}-fifty"
@@ -109,6 +111,7 @@ def test_fifty_concurrent_runs_ten_of_them_killed(doorward: Any) -> None:
         running.append((number, doorward.start("run", "--", "sh", "-c", "echo x > out-$$; sleep 0.05")))
         if number % 5 == 4:
             time.sleep(dice.uniform(0, 0.3))  # a random moment is the point
+            made |= _namespaces(_marked(marker)) - ours
             running[-1][1].kill()
     statuses = []
     for number, process in running:
@@ -116,7 +119,9 @@ def test_fifty_concurrent_runs_ten_of_them_killed(doorward: Any) -> None:
         statuses.append((number, process.returncode))
     assert [status for number, status in statuses if number % 5 != 4] == [0] * 40
     assert _gone(marker)
-    assert _namespaces() - before == set()
+    assert made
+    everybody = [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit()]
+    assert made & _namespaces(everybody) == set()
     assert Path("/proc/self/mountinfo").read_text() == mounts
     assert {path for path in set(Path("/tmp").iterdir()) - temporary if "doorward" in path.name} == set()
     assert [path for path in doorward.home.rglob("*") if ".partial" in path.name or path.suffix == ".lock"] == []
