@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -31,6 +32,8 @@ SETTLE_S = 0.05  # what the last one left to do should not burden the next
 def main() -> int:
     """Measure, print, write. Exit status 1 if doorward itself could not be measured."""
     options = _parser().parse_args()
+    # ended from outside, it still ends what it started
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     # Not below a temporary directory: sandboxes make those private.
     cache = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
     os.makedirs(cache, exist_ok=True)

@@ -27,6 +27,7 @@ class Row(NamedTuple):
     p50_ms: float | None = None
     p99_ms: float | None = None
     why: str | None = None
+    rounds: tuple[Figure, ...] = ()
 
     @property
     def column(self) -> str:
@@ -64,6 +65,7 @@ def row(proxy: str, where: str, work: Work, figures: Sequence[Figure]) -> Row:
         *(proxy, where, work.name, median(figure.value for figure in figures), work.unit),
         *(median(cpu) if cpu else None, work.each),
         *(median(figure.p50_ms for figure in figures), median(figure.p99_ms for figure in figures)),
+        rounds=tuple(figures),
     )
 
 
@@ -125,8 +127,12 @@ def targets(rows: Sequence[Row]) -> str:
 def document(rows: Iterable[Row]) -> str:
     """A JSON array with one object a row, each on a line of its own; what a row has not is left out."""
     always = ("proxy", "where", "work", "value", "unit", "cpu_s")
-    objects = ({k: v for k, v in each._asdict().items() if k in always or v is not None} for each in rows)
+    objects = ({k: v for k, v in _fields(each).items() if k in always or v} for each in rows)
     return "[\n" + ",\n".join(json.dumps(each, ensure_ascii=False) for each in objects) + "\n]\n"
+
+
+def _fields(row: Row) -> dict[str, object]:
+    return {**row._asdict(), "rounds": [figure._asdict() for figure in row.rounds]}
 
 
 def _columns() -> list[str]:
@@ -139,9 +145,13 @@ def _find(rows: Sequence[Row], work: str, proxy: str, where: str) -> Row | None:
 
 
 def _ratio(rows: Sequence[Row], work: str, figure: str, where: str, peer: str) -> float | None:
-    found = (_find(rows, work, name, where) for name in ("doorward", peer))
-    ours, theirs = (None if each is None else getattr(each, figure) for each in found)
-    return None if ours is None or not theirs else float(ours / theirs)
+    """The median of the rounds' ratios: what else the machine did fell on both of a round."""
+    ours, theirs = (_find(rows, work, name, where) for name in ("doorward", peer))
+    if ours is None or theirs is None:
+        return None
+    pairs = [(getattr(a, figure), getattr(b, figure)) for a, b in zip(ours.rounds, theirs.rounds, strict=False)]
+    known = [a / b for a, b in pairs if a is not None and b]
+    return median(known) if known else None
 
 
 def _figure(row: Row | None, figure: str, scale: float = 1.0) -> str:

@@ -25,7 +25,7 @@ class Scale(NamedTuple):
     idle_s: float
 
 
-FULL = Scale(2_000_000_000, 20.0, 2.0, 2_000, 40.0)
+FULL = Scale(2_000_000_000, 6.0, 1.2, 2_000, 25.0)
 QUICK = Scale(200_000_000, 0.8, 0.25, 300, 2.0)
 
 

@@ -13,8 +13,8 @@ NAMES = {each.name for each in WORKS} | {IDLE, DECISION}
 
 def rows(ours: float, theirs: float) -> list[Row]:
     return [
-        Row("doorward", HOST, "1 stream", ours, "GB/s", 0.2, "GB", 1, 2),
-        Row("squid", HOST, "1 stream", theirs, "GB/s", 0.8, "GB", 1, 2),
+        row("doorward", HOST, WORKS[0], [Figure(ours, 0.2, 1, 2)]),
+        row("squid", HOST, WORKS[0], [Figure(theirs, 0.8, 1, 2)]),
         Row("doorward", HOST, IDLE, 12.0, "kB"),
     ]
 
@@ -50,6 +50,17 @@ def test_inside_and_host_side_stand_in_columns_of_their_own() -> None:
 
 def test_ratios_are_ours_over_theirs() -> None:
     assert line(ratios(rows(3, 2)), "1 stream")[:2] == ["1.50", "0.25"]
+
+
+def test_a_ratio_is_taken_round_by_round() -> None:
+    """A slow moment falls on both; the ratio of the medians would be 2 here."""
+    found = [
+        row("doorward", HOST, WORKS[0], [Figure(10, 1, 1, 1), Figure(1, 1, 1, 1), Figure(2, 1, 1, 1)]),
+        row("squid", HOST, WORKS[0], [Figure(5, 1, 1, 1), Figure(1, 1, 1, 1), Figure(1, 1, 1, 1)]),
+    ]
+    assert line(ratios(found), "1 stream")[:2] == ["2.00", "1.00"]
+    found[1] = found[1]._replace(rounds=(Figure(20, 1, 1, 1), Figure(2, 1, 1, 1), Figure(0.5, 1, 1, 1)))
+    assert line(ratios(found), "1 stream")[0] == "0.50"
 
 
 def test_a_row_is_the_median_of_its_rounds() -> None:
