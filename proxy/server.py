@@ -51,12 +51,10 @@ class Server:
         self.sink = sink
         self.via = via
         self.pool = UpstreamPool(self.loop, policy.limits.pooled, policy.limits.pooled_time)
-        self.asking: Asking | None = None
         self.draining = False
-        self._decider = decider
-        self._answer_time = answer_time
         self._on_error = on_error
         self._group = Group(self.loop)
+        self.asking = None if decider is None else Asking(self.loop, self._group, decider, answer_time)
         self._listeners: dict[_socket.socket, Task[None] | None] = {}
         self._connections: dict[Connection, Task[None]] = {}
         self._room: Promise[None] | None = None  # set while the limit of connections is reached
@@ -81,8 +79,6 @@ class Server:
         """Serve until `close` or a `drain` ended it; then every connection is closed and recorded."""
         try:
             async with self._group as group:
-                if self._decider is not None:
-                    self.asking = Asking(self.loop, group, self._decider, self._answer_time)
                 for listener in self._listeners:
                     self._listeners[listener] = group.start(self._accept(listener))
                 group.start(self._sweep())
