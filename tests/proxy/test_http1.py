@@ -43,7 +43,8 @@ def lines(events: Iterable[RequestEvent]) -> list[str]:
                 assert event.data
                 raw += event.data
             case Trailers():
-                said.append("trailers " + ", ".join(f"{n.decode()}={v.decode()}" for n, v in event.headers))
+                fields = (name + b"=" + value for name, value in event.headers)
+                said.append("trailers " + b", ".join(fields).decode("latin-1"))
             case End():
                 said.append("end")
     return said
