@@ -46,16 +46,16 @@ class WatchedConfiguration:
     def load(self) -> Loaded:
         """Read every layer. Raises UsageError with the place of everything that is wrong."""
         from doorward.opening import settings_for
-        from doorward.sessions.home import default_home
+        from doorward.sessions.home import StoreError, default_home
 
-        self._files = tuple(_files(default_home(self._env), self._options.get("profile")))
-        self._loaded = self._seen = self._signature()  # before reading: what changes meanwhile is a change
         try:
+            self._files = tuple(_files(default_home(self._env), self._options.get("profile")))
+            self._loaded = self._seen = self._signature()  # before reading: what changes meanwhile is a change
             settings, notices = settings_for(self._options, self._env)
             policy = policy_from_settings(settings)
         except EngineError as error:
             raise UsageError(f"doorward: {error.sentence}") from None
-        except (MalformedRule, MalformedSettings, MalformedLimit, MalformedParent) as error:
+        except (StoreError, MalformedRule, MalformedSettings, MalformedLimit, MalformedParent) as error:
             raise UsageError(f"doorward: {error}") from None
         nothing = () if policy.rules.allow else (_NOTHING,)
         return Loaded(settings, policy, (*notices, *policy.notices, *nothing))

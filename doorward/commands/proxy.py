@@ -150,7 +150,9 @@ def _options(parsed: Parsed) -> dict[str, Any]:
 def _control(text: str) -> ControlSocket:
     try:
         from doorward.proxy_control import open_control
-    except ImportError:
+    except ModuleNotFoundError as error:
+        if error.name != "aiohttp":
+            raise
         raise UsageError(
             "doorward proxy: --control needs aiohttp, which is not installed; pip install 'doorward[control]'"
         ) from None
