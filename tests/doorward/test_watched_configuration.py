@@ -98,3 +98,14 @@ def test_files_that_come_go_and_move_are_changes(home: Path) -> None:
         assert configuration.changed()
         configuration.load()
         assert not configuration.changed()
+
+
+def test_a_user_without_a_home_is_told_what_to_set(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in a container that runs under a uid no password database knows."""
+
+    def unknown(uid: int) -> None:
+        raise KeyError(uid)
+
+    monkeypatch.setattr("pwd.getpwuid", unknown)
+    with pytest.raises(UsageError, match="set DOORWARD_HOME"):
+        WatchedConfiguration({}, {}).load()
