@@ -2,10 +2,12 @@
 
 import json
 import os
+import select
 import shutil
 import subprocess
 import sys
 import tempfile
+import time
 import uuid
 from pathlib import Path
 
@@ -136,7 +138,7 @@ class Sandbox:
     def start(self, argv, *, prefix=(), **more):
         """Starts the driver and gives it as a Popen; its stdout is the answer."""
         driver = subprocess.Popen(
-            [*prefix, "/usr/bin/env", self.python, str(HERE / "driver.py")],
+            [*prefix, "/usr/bin/env", self.python, str(HERE / "driver.py"), self.marker],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
             env={**self.env, **more.pop("outer_env", {})}, cwd="/",
             pass_fds=more.pop("pass_fds", ()), **self._as_user(),
@@ -156,18 +158,36 @@ class Sandbox:
         assert "late" not in answer, answer
         return answer
 
-    def survivors(self):
-        """Command lines of processes that carry this sandbox's marker."""
+    def survivors(self, *spared):
+        """Command lines of processes that carry this sandbox's marker: the driver, its shims, what they run."""
         found = []
         for name in os.listdir("/proc"):
-            if name.isdigit():
+            if name.isdigit() and int(name) not in spared:
                 try:
                     line = Path(f"/proc/{name}/cmdline").read_bytes().replace(b"\0", b" ")
                 except OSError:
                     continue
-                if self.marker.encode() in line and b"pytest" not in line:
+                if self.marker.encode() in line:
                     found.append((int(name), line.decode("utf-8", "replace")))
         return found
+
+    def gone(self, *spared, deadline=15):
+        """Waits on pidfds until nothing of this sandbox is left but `spared`; gives what still is."""
+        until = time.monotonic() + deadline
+        while survivors := self.survivors(*spared):
+            for pid, _ in survivors:
+                try:
+                    handle = os.pidfd_open(pid)
+                except ProcessLookupError:
+                    continue
+                try:
+                    poll = select.poll()
+                    poll.register(handle, select.POLLIN)
+                    if not poll.poll(max(0, (until - time.monotonic()) * 1000)):
+                        return survivors
+                finally:
+                    os.close(handle)
+        return []
 
     def tree(self, root=None):
         """Everything below the workspace, as a set of relative names."""

@@ -211,6 +211,13 @@ class Driver:
     def step_hang(self):
         self.pump(lambda: False)
 
+    def step_fork_holder(self, seconds):
+        holder = os.fork()
+        if holder == 0:
+            select.poll().poll(seconds * 1000)
+            os._exit(0)
+        os.write(2, f"{holder}\n".encode())
+
     def step_mount(self, path):
         os.makedirs(path, exist_ok=True)
         subprocess.run(["mount", "-t", "tmpfs", "late", path], check=True)

@@ -1,31 +1,11 @@
 """Starting held, signals, and that nothing outlives a run, whoever is killed at whatever moment."""
 
 import os
-import select
 import signal
 import subprocess
 import time
 
 import pytest
-
-
-def gone(sandbox, deadline=15):
-    """Waits on pidfds until no process of this sandbox is left; says what is."""
-    until = time.monotonic() + deadline
-    while survivors := sandbox.survivors():
-        for pid, _ in survivors:
-            try:
-                handle = os.pidfd_open(pid)
-            except ProcessLookupError:
-                continue
-            try:
-                poll = select.poll()
-                poll.register(handle, select.POLLIN)
-                if not poll.poll(max(0, (until - time.monotonic()) * 1000)):
-                    return survivors
-            finally:
-                os.close(handle)
-    return []
 
 
 def test_nothing_runs_before_the_release(sandbox):
@@ -38,7 +18,7 @@ def test_nothing_runs_before_the_release(sandbox):
 def test_closing_a_held_command_ends_it(sandbox):
     driver = sandbox.start(f"echo x > ran; : {sandbox.marker}", steps=[["close"], ["say", "closed"], ["hang"]])
     assert driver.stderr.read(6) == b"closed"
-    assert gone(sandbox) == []
+    assert sandbox.gone(driver.pid) == []
     assert not sandbox.path("ran").exists()
     driver.kill()
     driver.communicate(timeout=20)
@@ -54,7 +34,7 @@ def test_what_the_first_process_leaves_is_killed_at_once(sandbox):
     assert (answer["exit_code"], answer["stdout"]) == (4, "done\n")
     assert "<open>" not in answer["stderr"]
     assert answer["took"] < 5
-    assert sandbox.survivors() == []
+    assert sandbox.gone() == []
 
 
 def test_output_through_a_substitution(sandbox):
@@ -91,7 +71,7 @@ def test_killing_takes_the_whole_tree(sandbox):
         steps=[["release"], ["await", "ready"], ["kill"]],
     )
     assert (answer["exit_code"], answer["signal"]) == (137, 9)
-    assert sandbox.survivors() == []
+    assert sandbox.gone() == []
 
 
 def test_a_command_that_signals_its_group_ends_only_itself(sandbox):
@@ -164,7 +144,39 @@ def test_a_killed_supervisor_takes_everything_with_it(sandbox, steps, bubblewrap
     assert driver.stderr.read(1) == b"x"
     driver.send_signal(signal.SIGKILL)
     driver.communicate(timeout=30)
-    assert gone(sandbox) == []
+    assert sandbox.gone() == []
+
+
+def test_descriptors_that_live_on_in_another_process_do_not_keep_a_run_alive(sandbox):
+    """A killed supervisor whose forked child still holds every pipe: only its pidfd tells."""
+    steps = [["release"], ["fork_holder", 8], ["say", "x"], ["hang"]]
+    driver = sandbox.start(f"sleep {sandbox.marker}", steps=steps)
+    holder = int(driver.stderr.readline())
+    assert driver.stderr.read(1) == b"x"
+    driver.send_signal(signal.SIGKILL)
+    assert sandbox.gone(holder, deadline=4) == []
+    driver.communicate(timeout=30)
+
+
+def test_a_bubblewrap_that_binds_itself_to_nobody_dies_with_the_shim(sandbox):
+    """The moments before bubblewrap has asked for its own death signal."""
+    folder = sandbox.base / "bin"
+    folder.mkdir()
+    (folder / "bwrap").write_text(
+        '#!/bin/sh\n[ "$1" = --version ] && echo bubblewrap 0.8.0 && exit 0\n'
+        f"printf '{{ \"child-pid\": 1 }}\\n' >&4\nexec sleep {sandbox.marker}\n"
+    )
+    (folder / "bwrap").chmod(0o755)
+    sandbox.own(folder / "bwrap")
+    driver = sandbox.start("true", search_path=str(folder), steps=[["say", "x"], ["hang"]])
+    assert driver.stderr.read(1) == b"x"
+    (shim,) = shims_of(driver)
+    while not sandbox.survivors(driver.pid, shim):
+        assert driver.poll() is None
+    os.kill(shim, signal.SIGKILL)
+    assert sandbox.gone(driver.pid, deadline=5) == []
+    driver.kill()
+    driver.communicate(timeout=30)
 
 
 def shims_of(driver):
@@ -181,7 +193,7 @@ def test_a_killed_shim_takes_everything_with_it_and_is_told(sandbox, released):
     os.kill(shim, signal.SIGKILL)
     out, _ = driver.communicate(timeout=30)
     assert b'"sandbox", "The process that held the sandbox was killed' in out
-    assert gone(sandbox) == []
+    assert sandbox.gone() == []
 
 
 def test_supervisor_and_shim_killed_together_leave_nothing(sandbox):
@@ -193,7 +205,7 @@ def test_supervisor_and_shim_killed_together_leave_nothing(sandbox):
     for pid in (*shims_of(driver), driver.pid):
         os.kill(pid, signal.SIGKILL)
     driver.communicate(timeout=30)
-    assert gone(sandbox) == []
+    assert sandbox.gone() == []
     assert not sandbox.path("ran").exists()
 
 
@@ -215,7 +227,7 @@ def test_supervisors_killed_at_any_moment_leave_nothing(sandbox):
         drivers.append(driver)
     for driver in drivers:
         driver.communicate(timeout=30)
-    assert gone(sandbox) == []
+    assert sandbox.gone() == []
     assert sandbox.tree() == set()
     with open("/proc/self/mountinfo") as file:
         mounts = file.read()

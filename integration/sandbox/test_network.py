@@ -239,6 +239,6 @@ def test_without_a_sandbox_descriptors_are_closed_and_nothing_is_left(sandbox):
     assert answer["exit_code"] == 3
     assert answer["stdout"].split() == ["4"]
     assert answer["enforcement"] == ["none"] * 4
-    assert sandbox.survivors() == []
+    assert sandbox.gone() == []
     answer = sandbox.run(["no-such-program"], policy={"mode": "unconfined"})
     assert answer["exit_code"] == 127

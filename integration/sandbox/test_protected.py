@@ -8,23 +8,6 @@ import pytest
 NAMES = [".codex", ".claude", ".agents", ".vscode", ".doorward", ".bashrc", ".zshrc", ".profile", ".gitconfig"]
 
 
-def wait_until_dead(sandbox, deadline=10):
-    """Waits on the processes themselves, by their pidfds."""
-    import select
-
-    for pid, line in sandbox.survivors():
-        try:
-            handle = os.pidfd_open(pid)
-        except ProcessLookupError:
-            continue
-        try:
-            poll = select.poll()
-            poll.register(handle, select.POLLIN)
-            assert poll.poll(deadline * 1000), f"still alive: {line}"
-        finally:
-            os.close(handle)
-
-
 @pytest.mark.parametrize("script", ["true", "false", "kill -TERM $$", "kill -KILL $$"])
 def test_a_run_leaves_the_tree_as_it_was(sandbox, script):
     """P-FS-01."""
@@ -103,9 +86,8 @@ def test_what_was_made_is_undone_after_the_supervisor_was_killed(sandbox):
     assert driver.stderr.read(8) == b"released"
     driver.send_signal(signal.SIGKILL)
     driver.communicate(timeout=30)
-    wait_until_dead(sandbox)
+    assert sandbox.gone() == []
     assert sandbox.tree() - {".git/hooks2"} == before
-    assert sandbox.survivors() == []
 
 
 def test_hooks_and_settings_of_git_stay_and_git_goes_on_working(sandbox):
@@ -374,3 +356,59 @@ def test_files_of_others_survive_an_undo_by_root(caller_sandbox):
     answer = sandbox.run("mv outer .codex; sleep 0.3; true")
     assert list(sandbox.workspace.rglob("precious")), answer
     assert "could not be undone" in {how for _, how, _ in answer["undone"]}
+
+
+def test_two_runs_cannot_keep_a_name_between_them(sandbox):
+    """One makes the name while the other starts; the other must not take it for the user's own."""
+    stop, go = sandbox.path("stop"), sandbox.path("go")
+    # so many files that it stands until the end of the run
+    maker = sandbox.start(
+        "mkdir big; (cd big; seq 3000 | xargs touch); mv big .codex; echo made; "
+        "while test ! -e stop; do sleep 0.01; done",
+        steps=[["release"], ["await", "made"], ["say", "x"]],
+    )
+    assert maker.stderr.read(1) == b"x"
+    other = sandbox.start(
+        "echo started; while test ! -e go; do sleep 0.01; done; mkdir -p .codex/y && echo kept",
+        steps=[["release"], ["await", "started"], ["say", "x"]],
+    )
+    assert other.stderr.read(1) == b"x"
+    assert sandbox.path(".codex").exists()
+    stop.touch()
+    maker.communicate(timeout=30)
+    assert not sandbox.path(".codex").exists()
+    go.touch()
+    other.communicate(timeout=30)
+    assert sandbox.tree() == {"stop", "go"}
+    assert os.listdir(sandbox.home / "cache" / "guards") == []
+
+
+def test_everyday_git_works(sandbox):
+    source = sandbox.base / "source"
+    source.mkdir()
+    sandbox.own(source)
+    sandbox.git("init", "-q", cwd=source)
+    (source / "f").write_text("1\n")
+    sandbox.own(source / "f")
+    sandbox.git("add", "f", cwd=source)
+    sandbox.git("commit", "-qm", "one", cwd=source)
+    sandbox.git("init", "-q")
+    sandbox.git("pull", "-q", str(source), "main")
+    script = """
+    set -e
+    export GIT_AUTHOR_NAME=T GIT_AUTHOR_EMAIL=t@t GIT_COMMITTER_NAME=T GIT_COMMITTER_EMAIL=t@t
+    git checkout -q -b topic
+    echo 2 > g; git add g; git commit -qm two
+    git checkout -q main; echo 3 > h; git add h; git commit -qm three
+    git checkout -q topic; git rebase -q main
+    git stash list; echo x >> f; git stash -q; git stash pop -q; git checkout -q f
+    git worktree add -q inner main; (cd inner; echo 4 > i; git add i; git commit -qm four)
+    git worktree remove inner
+    git tag v1; git merge -q --no-ff -m merge main; git gc -q
+    git clone -q . copy; rm -rf copy
+    git log --oneline topic | wc -l
+    git status --porcelain
+    """
+    answer = sandbox.run(script)
+    assert answer["stdout"].split() == ["5"], answer
+    assert answer["undone"] == []

@@ -104,7 +104,7 @@ def test_nothing_can_be_typed_into_the_callers_terminal(sandbox):
 def test_leftovers_on_the_terminal_are_killed(sandbox):
     answer = sandbox.run(f"setsid sleep {sandbox.marker} & sleep {sandbox.marker} & echo done", terminal=True)
     assert answer["stdout"].split() == ["done"]
-    assert sandbox.survivors() == []
+    assert sandbox.gone() == []
 
 
 @pytest.mark.skipif(not (shutil.which("tmux") and shutil.which("vim")), reason="no tmux or no vim")

@@ -83,7 +83,7 @@ def test_a_bubblewrap_that_hangs_is_stopped(sandbox, fake, first):
     assert path in said
     assert "within 0.5 s" in said
     assert not sandbox.path("ran").exists()
-    assert sandbox.survivors() == []
+    assert sandbox.gone() == []
 
 
 def test_a_bubblewrap_in_the_workspace_is_passed_over(sandbox, fake):
