@@ -20,6 +20,7 @@ import _thread
 import itertools
 import os
 import select
+import sys
 import types
 from collections import deque
 from collections.abc import Callable, Coroutine, Generator, Sequence
@@ -30,10 +31,13 @@ from doorward.proxy.clock import NEVER, Clock, MonotonicClock
 
 T = TypeVar("T")
 
-_HANG = select.EPOLLRDHUP | select.EPOLLHUP | select.EPOLLERR
-_READ = select.EPOLLIN | select.EPOLLPRI | _HANG
-_WRITE = select.EPOLLOUT | select.EPOLLHUP | select.EPOLLERR
-_EDGES = select.EPOLLIN | select.EPOLLOUT | select.EPOLLRDHUP | select.EPOLLET
+if sys.platform == "linux":
+    _HANG = select.EPOLLRDHUP | select.EPOLLHUP | select.EPOLLERR
+    _READ = select.EPOLLIN | select.EPOLLPRI | _HANG
+    _WRITE = select.EPOLLOUT | select.EPOLLHUP | select.EPOLLERR
+    _EDGES = select.EPOLLIN | select.EPOLLOUT | select.EPOLLRDHUP | select.EPOLLET
+else:  # a loop cannot be made there yet; what only names its types can be imported
+    _HANG = _READ = _WRITE = _EDGES = 0
 _EVENTS_A_POLL = 256
 _FEW_TIMERS = 64
 

@@ -96,6 +96,15 @@ def test_an_address_deny_beats_the_name(network: Any) -> None:
     assert door.dialler.attempts == []
 
 
+def test_a_refused_loopback_address_is_called_one_in_any_spelling(network: Any) -> None:
+    """P-EV-03: a client that compares NO_PROXY as text sends it here; the 403 must not blame the server."""
+    door = network.door(["*"])
+    for host in ("[0:0:0:0:0:0:0:1]", "[::1]", "127.0.0.1", "[::ffff:7f00:1]"):
+        refusal = told(network.ask(door, f"GET http://{host}:8080/ HTTP/1.1\r\nHost: {host}:8080\r\n\r\n".encode()))
+        assert "loopback" in refusal["message"], refusal
+    assert door.dialler.attempts == []
+
+
 def test_a_narrow_loopback_grant(network: Any) -> None:
     """P-IP-04."""
     origin = network.origin()

@@ -10,7 +10,7 @@ import pytest
 
 from doorward.proxy.channel import READ_SIZE, Channel
 from doorward.proxy.loop import DeadlinePassed, Group, Loop
-from doorward.proxy.splice import Flow, PipePool
+from doorward.proxy.splice import LARGE_PIPES, PIPE_SIZE, Flow, PipePool
 
 Pair = Callable[[], tuple[Channel, Channel]]
 BIG = os.urandom(5_000_000)
@@ -184,6 +184,26 @@ def test_a_flow_that_ends_with_bytes_in_its_pipe_loses_the_pipe(loop: Loop, pair
     assert descriptors() == before - 2
     assert pool._idle == []
     pool.close()
+
+
+def test_only_so_many_pipes_are_large() -> None:
+    """A client that never reads must not pin a megabyte for each of its tunnels."""
+    pool = PipePool()
+    pipes = [pool.take() for _ in range(LARGE_PIPES + 3)]
+    sizes = [pipe.size for pipe in pipes if pipe is not None]
+    assert len(sizes) == len(pipes)
+    assert set(sizes[LARGE_PIPES:]) == {min(sizes)}
+    assert min(sizes) < PIPE_SIZE
+    for pipe in pipes:
+        assert pipe is not None
+        pool.give(pipe, 1)
+    assert pool._open == 0
+    again = pool.take()
+    assert again is not None
+    assert again.size == max(sizes)
+    pool.give(again, 0)
+    pool.close()
+    assert pool._open == 0
 
 
 def test_without_pipes_to_be_had_it_copies(loop: Loop, pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
