@@ -12,12 +12,13 @@ from doorward.named_tuple import NamedTuple
 from doorward.proxy.asking import Asking, Question
 from doorward.proxy.channel import Channel
 from doorward.proxy.dial import DialFailed, Dialler, dial
-from doorward.proxy.loop import DeadlinePassed, Loop
+from doorward.proxy.loop import Loop
 from doorward.proxy.own_listeners import OwnListeners
 from doorward.proxy.parent import Parent
 from doorward.proxy.parent_tunnel import ParentFailed, open_tunnel
 from doorward.proxy.policy import Policy
 from doorward.proxy.resolver import IP, LookupFailed, LookupTimedOut, Resolver
+from doorward.proxy.task import DeadlinePassed
 
 
 class NotAdmitted(Exception):

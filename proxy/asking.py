@@ -18,7 +18,8 @@ from doorward.allowlists.host import Host
 from doorward.allowlists.ruleset import RuleSet
 from doorward.named_tuple import NamedTuple
 from doorward.proxy.channel import Channel
-from doorward.proxy.loop import DeadlinePassed, Group, Loop, Promise, Task
+from doorward.proxy.loop import Group, Loop, Promise
+from doorward.proxy.task import DeadlinePassed, Task
 
 
 class Answer(StrEnum):

@@ -8,7 +8,8 @@ from __future__ import annotations
 import _socket
 
 from doorward.proxy.clock import NEVER
-from doorward.proxy.loop import DeadlinePassed, Loop, Watch
+from doorward.proxy.loop import Loop
+from doorward.proxy.task import DeadlinePassed, Watch
 
 READ_SIZE = 32 * 1024
 """Bytes asked for in one receive: more than any ordinary head, little enough to be cheap to allocate."""

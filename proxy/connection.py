@@ -14,10 +14,10 @@ from doorward.proxy import records
 from doorward.proxy.admission import NotAdmitted, Unreachable, settle
 from doorward.proxy.channel import Channel, linger
 from doorward.proxy.http_connection import serve_http
-from doorward.proxy.loop import DeadlinePassed, HungUp
 from doorward.proxy.records import Account
 from doorward.proxy.refusal import Refusal, refusal_from
 from doorward.proxy.socks5_connection import serve_socks5
+from doorward.proxy.task import DeadlinePassed, HungUp
 
 if TYPE_CHECKING:
     from doorward.proxy.server import Server

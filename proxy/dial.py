@@ -13,8 +13,9 @@ from collections.abc import Iterable, Sequence
 from typing import Protocol
 
 from doorward.proxy.channel import Channel, tune
-from doorward.proxy.loop import DeadlinePassed, Loop
+from doorward.proxy.loop import Loop
 from doorward.proxy.resolver import IP
+from doorward.proxy.task import DeadlinePassed
 
 STAGGER = 0.25
 """Seconds between two attempts (RFC 8305 §5, Connection Attempt Delay)."""

@@ -38,12 +38,13 @@ from doorward.proxy.http1_write import (
     request_head_for_parent,
     response_head_for_client,
 )
-from doorward.proxy.loop import DeadlinePassed, Group
+from doorward.proxy.loop import Group
 from doorward.proxy.pool import Upstream
 from doorward.proxy.records import Account
 from doorward.proxy.request_stream import RequestStream
 from doorward.proxy.splice import TURN, Flow
 from doorward.proxy.target import Target
+from doorward.proxy.task import DeadlinePassed
 from doorward.proxy.tunnel import Tunnel
 
 if TYPE_CHECKING:

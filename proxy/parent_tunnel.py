@@ -12,8 +12,8 @@ from doorward.proxy.http1_message import BadMessage, Raw, ResponseHead
 from doorward.proxy.http1_response import ResponseReader
 from doorward.proxy.http1_write import connect_head_for_parent
 from doorward.proxy.limits import Limits
-from doorward.proxy.loop import DeadlinePassed
 from doorward.proxy.parent import Parent
+from doorward.proxy.task import DeadlinePassed
 
 
 class ParentFailed(Exception):

@@ -22,9 +22,10 @@ from doorward.allowlists.settings import MalformedSettings
 from doorward.proxy.control import Control
 from doorward.proxy.handover import take
 from doorward.proxy.limits import MalformedLimit
-from doorward.proxy.loop import DeadlinePassed, Group, Loop, Promise, Task, Watch
+from doorward.proxy.loop import Group, Loop, Promise
 from doorward.proxy.parent import MalformedParent
 from doorward.proxy.policy import Policy, policy_from_settings
+from doorward.proxy.task import DeadlinePassed, Task, Watch
 
 if TYPE_CHECKING:
     import signal

@@ -7,7 +7,7 @@ from collections import deque
 from doorward.proxy.channel import READ_SIZE, Channel
 from doorward.proxy.http1 import BadMessage, RequestEvent, RequestHead, RequestReader
 from doorward.proxy.limits import Limits
-from doorward.proxy.loop import DeadlinePassed
+from doorward.proxy.task import DeadlinePassed
 
 
 class RequestStream:

@@ -18,7 +18,8 @@ from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import Protocol, TypeAlias
 
 from doorward.allowlists.host import Name
-from doorward.proxy.loop import DeadlinePassed, Loop, Promise
+from doorward.proxy.loop import Loop, Promise
+from doorward.proxy.task import DeadlinePassed
 
 IP: TypeAlias = IPv4Address | IPv6Address
 

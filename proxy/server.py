@@ -15,11 +15,12 @@ from doorward.proxy.admission import Way
 from doorward.proxy.asking import Asking, Decider
 from doorward.proxy.channel import Channel, tune
 from doorward.proxy.connection import Connection
-from doorward.proxy.loop import Cancelled, Group, Loop, Promise, Task, Watch
+from doorward.proxy.loop import Group, Loop, Promise
 from doorward.proxy.policy import Policy
 from doorward.proxy.pool import UpstreamPool
 from doorward.proxy.records import Sink
 from doorward.proxy.splice import PipePool
+from doorward.proxy.task import Cancelled, Task, Watch
 
 _ACCEPTS_A_TURN = 32
 _PAUSE = 0.1  # seconds, when the process is out of descriptors or memory, or the network is down

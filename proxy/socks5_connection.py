@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from doorward.proxy import records
 from doorward.proxy.admission import Unreachable
-from doorward.proxy.loop import DeadlinePassed
 from doorward.proxy.refusal import Refusal
 from doorward.proxy.socks5 import Reply, Socks5Event, Socks5Request, Socks5Server, reply
+from doorward.proxy.task import DeadlinePassed
 from doorward.proxy.tunnelling import serve_tunnel
 
 if TYPE_CHECKING:

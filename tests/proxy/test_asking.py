@@ -11,7 +11,8 @@ from doorward.allowlists.host import Name
 from doorward.allowlists.ruleset import RuleSet
 from doorward.proxy.asking import Answer, Asking, Question
 from doorward.proxy.channel import Channel
-from doorward.proxy.loop import Cancelled, Group, HungUp, Loop, Promise
+from doorward.proxy.loop import Group, Loop, Promise
+from doorward.proxy.task import Cancelled, HungUp
 
 Pair = Callable[[], tuple[Channel, Channel]]
 RULES = RuleSet.build([], [], can_ask=True)

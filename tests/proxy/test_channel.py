@@ -8,7 +8,8 @@ from collections.abc import Callable
 import pytest
 
 from doorward.proxy.channel import Channel, linger, tune
-from doorward.proxy.loop import DeadlinePassed, Group, Loop
+from doorward.proxy.loop import Group, Loop
+from doorward.proxy.task import DeadlinePassed
 
 Pair = Callable[[], tuple[Channel, Channel]]
 

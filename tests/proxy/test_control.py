@@ -11,7 +11,8 @@ import pytest
 
 from doorward.proxy.channel import Channel
 from doorward.proxy.control import Control, SupervisorGone
-from doorward.proxy.loop import DeadlinePassed, Group, Loop
+from doorward.proxy.loop import Group, Loop
+from doorward.proxy.task import DeadlinePassed
 
 
 class Ends:

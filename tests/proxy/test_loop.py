@@ -5,15 +5,25 @@ from __future__ import annotations
 import os
 import socket
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
+from typing import Any, TypeVar
 
 import pytest
 
 from doorward.proxy.channel import Channel
 from doorward.proxy.clock import NEVER, MonotonicClock, Stuck
-from doorward.proxy.loop import Cancelled, DeadlinePassed, Group, Loop, Promise, Watch, gather
+from doorward.proxy.loop import Group, Loop, Promise
+from doorward.proxy.task import Cancelled, DeadlinePassed, Watch
 
+T = TypeVar("T")
 Pair = Callable[[], tuple[Channel, Channel]]
+
+
+async def gather(loop: Loop, *coroutines: Coroutine[Any, None, T]) -> list[T]:
+    """Run all of them side by side; their values in order."""
+    async with Group(loop) as group:
+        tasks = [group.start(coroutine) for coroutine in coroutines]
+    return [await task.wait() for task in tasks]
 
 
 def test_run_gives_the_value_and_raises_the_error(loop: Loop) -> None:

@@ -5,17 +5,26 @@ from __future__ import annotations
 import _socket
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Coroutine, Iterator
 from ipaddress import ip_address
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 
 from doorward.allowlists.host import Name
 from doorward.proxy.clock import MonotonicClock
-from doorward.proxy.loop import Loop, gather
+from doorward.proxy.loop import Group, Loop
 from doorward.proxy.resolver import THREADS, HostsFile, LookupFailed, LookupTimedOut, SystemResolver, parse_answers
+
+T = TypeVar("T")
+
+
+async def gather(loop: Loop, *coroutines: Coroutine[Any, None, T]) -> list[T]:
+    """Run all of them side by side; their values in order."""
+    async with Group(loop) as group:
+        tasks = [group.start(coroutine) for coroutine in coroutines]
+    return [await task.wait() for task in tasks]
 
 
 class System:

@@ -9,8 +9,9 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from doorward.proxy.channel import READ_SIZE, Channel
-from doorward.proxy.loop import DeadlinePassed, Group, Loop
+from doorward.proxy.loop import Group, Loop
 from doorward.proxy.splice import LARGE_PIPES, PIPE_SIZE, Flow, PipePool
+from doorward.proxy.task import DeadlinePassed
 
 Pair = Callable[[], tuple[Channel, Channel]]
 BIG = os.urandom(5_000_000)
