@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 
 from doorward.allowlists.decision import Decision
 from doorward.proxy.admission import Unreachable, connect, locate
+from doorward.proxy.answer import Relay
 from doorward.proxy.channel import Channel
-from doorward.proxy.clock import NEVER
 from doorward.proxy.http1 import BadMessage
 from doorward.proxy.http1_message import (
     Body,
@@ -25,7 +25,6 @@ from doorward.proxy.http1_message import (
     Raw,
     RequestEvent,
     RequestHead,
-    ResponseEvent,
     ResponseHead,
     Trailers,
 )
@@ -237,11 +236,11 @@ class Exchange:
 
     # --- the response --------------------------------------------------------------------------------------------
 
-    async def _respond(self, channel: Channel, first: bytes | None) -> _Relay:
+    async def _respond(self, channel: Channel, first: bytes | None) -> Relay:
         """Relay the answer, `first` being its first bytes, to its end."""
         account = self._open_account()
         reader = ResponseReader(self.head.method, upgrading=self.head.upgrade is not None, limits=self.limits)
-        relay: _Relay | None = None
+        relay: Relay | None = None
         data = first
         since_turn = 0
         while True:
@@ -263,7 +262,7 @@ class Exchange:
                     if event.status < 200 and not event.upgraded:
                         out.append(self._interim(event))
                     else:
-                        relay = _Relay(event, self.head, keep=self._uploaded and not self.server.draining)
+                        relay = Relay(event, self.head, keep=self._uploaded and not self.server.draining)
                         out.append(relay.head(self.server.via))
                 elif relay is not None:
                     out.append(relay.encode(event))
@@ -282,7 +281,7 @@ class Exchange:
             if relay.ended:
                 return relay
 
-    async def _done(self, upstream: Upstream, relay: _Relay) -> bool:
+    async def _done(self, upstream: Upstream, relay: Relay) -> bool:
         """The answer is with the client: whether its connection goes on."""
         if relay.reusable and self._uploaded:
             self.server.pool.give(upstream)
@@ -306,7 +305,7 @@ class Exchange:
             self._continued = True
         return response_head_for_client(head, True)
 
-    async def _splice_down(self, channel: Channel, relay: _Relay) -> None:
+    async def _splice_down(self, channel: Channel, relay: Relay) -> None:
         """Move the rest of the body past the parser."""
         framed = relay.answer.framing == "length"
         flow = Flow(channel, self.client, self.server.pipes, int(relay.left) if framed else None)
@@ -366,46 +365,6 @@ class Exchange:
         await receipt.wait()
         if final or not self.answering:
             await self.client.send(data, self.loop.now + self.limits.idle_time)
-
-
-class _Relay:
-    """How the final answer goes to the client."""
-
-    __slots__ = ("_chunked", "_trailers", "_version", "answer", "ended", "keep", "left", "reusable")
-
-    def __init__(self, answer: ResponseHead, request: RequestHead, *, keep: bool) -> None:
-        self.answer = answer
-        self.ended = False
-        self.reusable = False  # the server's connection may serve another request
-        self.left: float = answer.length or 0  # bytes of body to come that need no framing
-        if answer.framing == "until-close":
-            self.left = NEVER
-        self._version = request.version
-        self._chunked = answer.framing == "chunked" and request.version >= (1, 1)
-        self._trailers: Headers = ()
-        framed = answer.framing in ("none", "length") or self._chunked
-        self.keep = keep and request.keep_alive and framed
-
-    def head(self, via: bytes) -> bytes:
-        """The head, as it goes to the client."""
-        return response_head_for_client(self.answer, self.keep, self._version, via)
-
-    def encode(self, event: ResponseEvent) -> bytes:
-        """An event behind the head, as it goes to the client."""
-        if isinstance(event, Body):
-            if self._chunked:
-                return chunk(event.data)
-            self.left -= len(event.data)
-            return event.data
-        if isinstance(event, Raw):
-            return event.data
-        if isinstance(event, Trailers):
-            self._trailers = event.headers
-        elif isinstance(event, End):
-            self.ended = True
-            if self._chunked:
-                return last_chunk(self._trailers)
-        return b""
 
 
 def _broken(error: OSError) -> str:
