@@ -1,7 +1,7 @@
 """Starts each proxy so that it does the same job: what goes to one origin on loopback passes, the rest is refused.
 
 On the host side the generator asks the proxy's port; inside a sandbox it is the sandboxed command and asks the proxy it
-is told by http_proxy. None writes a log but doorward, which records every connection (that is its job).
+is told by http_proxy. None writes a log but `doorward run`, which records every connection (that is its job).
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ class Scale(NamedTuple):
 
 
 FULL = Scale(2_000_000_000, 6.0, 1.2, 2_000, 25.0)
-QUICK = Scale(200_000_000, 0.8, 0.25, 300, 2.0)
+QUICK = Scale(200_000_000, 0.5, 0.2, 300, 2.0)
 
 
 class Work(NamedTuple):
