@@ -9,7 +9,7 @@ import pytest
 from doorward.gates.action import Action
 from doorward.gates.dial import Dial
 
-WORKSPACE = "/work/project"
+WORKSPACE = "/srv/project"
 PATH = {"PATH": "/usr/local/bin:/usr/bin:/bin"}
 
 

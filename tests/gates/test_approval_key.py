@@ -18,7 +18,7 @@ Shell = Callable[..., Action]
     [
         {"argv": ("npm", "run", "lint")},
         {"argv": ("npm", "run test")},
-        {"cwd": "/work/other"},
+        {"cwd": "/srv/other"},
         {"writes": ("a",)},
         {"network_to": (("a.test", 443),)},
         {"needs_feature": "f"},
@@ -42,4 +42,4 @@ def test_what_is_the_same_has_the_same_key(dial: Dial, shell: Shell) -> None:
     """P-AP-21: another spelling of the folder, another order of the grants."""
     one = dial._replace(writable_roots=("/x", "/y"), network="proxied")
     two = dial._replace(writable_roots=("/y", "/x", "/x"))
-    assert approval_key(one, shell("ls")) == approval_key(two, shell("ls", cwd="/work/project/."))
+    assert approval_key(one, shell("ls")) == approval_key(two, shell("ls", cwd="/srv/project/."))

@@ -10,7 +10,7 @@ from doorward.gates.action import Action
 from doorward.gates.command_knowledge import knowledge_of
 
 Shell = Callable[..., Action]
-PLANTED = ("/work/project", "/tmp")
+PLANTED = ("/srv/project", "/tmp")
 
 
 def reads(shell: Shell, line: str, **fields: object) -> bool:
@@ -136,10 +136,10 @@ def test_reading_forms_are_read_only(shell: Shell, line: str) -> None:
         ("/usr/bin/cat f", {}, True),
         ("cat f", {"env": {"PATH": ".:/bin"}}, False),
         ("cat f", {"env": {"PATH": "/bin:"}}, False),
-        ("cat f", {"env": {"PATH": "/work/project/bin:/bin"}}, False),
-        ("cat f", {"env": {"PATH": "/work/project2/bin:/bin"}}, True),
-        ("cat f", {"env": {"PATH": "/work/project/bin:/bin"}, "program": "/bin/cat"}, True),
-        ("cat f", {"program": "/work/project/bin/cat"}, False),
+        ("cat f", {"env": {"PATH": "/srv/project/bin:/bin"}}, False),
+        ("cat f", {"env": {"PATH": "/srv/project2/bin:/bin"}}, True),
+        ("cat f", {"env": {"PATH": "/srv/project/bin:/bin"}, "program": "/bin/cat"}, True),
+        ("cat f", {"program": "/srv/project/bin/cat"}, False),
         ("cat f", {"env": {}}, True),
     ],
 )
@@ -205,7 +205,7 @@ def test_a_script_is_not_understood(shell: Shell, argv: tuple[str, ...]) -> None
         "kubectl -n prod delete pod x",
         "systemctl stop x",
         "find . -delete",
-        "cat /root/.ssh/id_ed25519",
+        "cat /home/me/.ssh/id_ed25519",
         "cat .netrc",
         "cat ../.aws/credentials",
         "cp /etc/shadow x",

@@ -27,7 +27,7 @@ def test_it_has_the_keys_of_a_network_refusal_in_order_and_its_gate(dial: Dial, 
         "reason": "write_outside",
         "source": "gates",
         "rule": None,
-        "message": "/etc/hosts is outside the workspace /work/project; --add-dir /etc/hosts would open it",
+        "message": "/etc/hosts is outside the workspace /srv/project; --add-dir /etc/hosts would open it",
         "hint": "--add-dir /etc/hosts",
         "gate": "sandbox",
     }

@@ -200,7 +200,7 @@ def test_an_approval_under_other_permissions_is_not_found(dial: Dial, shell: She
     approved = dial._replace(approvals=frozenset({approval_key(dial, action)}))
     assert resolve(approved, action).verdict == "allow"
     assert resolve(approved._replace(writable_roots=("/data",)), action).verdict == "ask"
-    assert resolve(approved, action._replace(cwd="/work/project/sub")).verdict == "ask"
+    assert resolve(approved, action._replace(cwd="/srv/project/sub")).verdict == "ask"
 
 
 # the order and the form

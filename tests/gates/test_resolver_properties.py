@@ -46,7 +46,7 @@ ACTIONS = st.fixed_dictionaries(
     {
         "kind": st.sampled_from(["shell", "shell", "hook"]),
         "argv": COMMANDS,
-        "cwd": st.sampled_from(["/work/project", "/work/project/sub"]),
+        "cwd": st.sampled_from(["/srv/project", "/srv/project/sub"]),
         "env": st.sampled_from([{}, {"PATH": "/usr/bin:/bin"}, {"PATH": ".:/bin"}]),
         "writes": st.lists(PLACES, max_size=2).map(tuple),
         "network_to": st.lists(HOSTS, max_size=2).map(tuple),
@@ -79,10 +79,10 @@ def reviewing(status: ReviewStatus, action: Action, risks: Sequence[str]) -> Rev
 
 REVIEWERS = st.one_of(st.none(), st.sampled_from(list(ReviewStatus)).map(lambda status: partial(reviewing, status)))
 ANSWERS = st.fixed_dictionaries({host: st.sampled_from(list(ANSWER)) for host in ("a.test", "b.test", "::1")})
-FOLDERS = st.lists(st.sampled_from(["/etc", "/data", "/data/sub", "/work/project/sub"]), max_size=2).map(tuple)
+FOLDERS = st.lists(st.sampled_from(["/etc", "/data", "/data/sub", "/srv/project/sub"]), max_size=2).map(tuple)
 DIALS = st.fixed_dictionaries(
     {
-        "workspace": st.just("/work/project"),
+        "workspace": st.just("/srv/project"),
         "sandbox_mode": st.sampled_from(list(SandboxMode)),
         "approval_policy": st.sampled_from(list(ApprovalPolicy)),
         "writable_roots": FOLDERS,
@@ -150,7 +150,7 @@ def test_adding_a_strict_rule_never_loosens(
     assert strictness(dial._replace(policy=partial(matching, more)), action) >= before
 
 
-@given(DIALS, ACTIONS, st.sampled_from(["read_only", "hidden"]), st.sampled_from(["/etc", "/work/project/sub", "/"]))
+@given(DIALS, ACTIONS, st.sampled_from(["read_only", "hidden"]), st.sampled_from(["/etc", "/srv/project/sub", "/"]))
 def test_closing_a_path_never_loosens(dial: Dial, action: Action, field: str, path: str) -> None:
     if field == "hidden":
         closed = dial._replace(hidden=(*dial.hidden, path))

@@ -20,13 +20,13 @@ def sandbox_reasons(dial: Dial, action: Action) -> list[Reason]:
 
 @pytest.mark.parametrize(
     "target",
-    ["build/x", "sub/../x", "/work/project/x", "/tmp/x", "/dev/shm/x", "/dev/null", "/dev/fd/1", "/dev/stderr"],
+    ["build/x", "sub/../x", "/srv/project/x", "/tmp/x", "/dev/shm/x", "/dev/null", "/dev/fd/1", "/dev/stderr"],
 )
 def test_writes_that_workspace_write_holds_without_asking(dial: Dial, shell: Shell, target: str) -> None:
     assert resolve(dial, shell("tee", target)).verdict == "allow"
 
 
-@pytest.mark.parametrize("target", ["../x", "/work/project2/x", "/tmpx", "/", "/dev/sda", "/dev/nullx"])
+@pytest.mark.parametrize("target", ["../x", "/srv/project2/x", "/tmpx", "/", "/dev/sda", "/dev/nullx"])
 def test_writes_outside(dial: Dial, shell: Shell, target: str) -> None:
     verdict = resolve(dial, shell("tee", target))
     assert (verdict.verdict, verdict.deciding.cause) == ("deny", Cause.WRITE_OUTSIDE)
@@ -34,7 +34,7 @@ def test_writes_outside(dial: Dial, shell: Shell, target: str) -> None:
 
 
 def test_a_link_counts_where_it_leads(dial: Dial, shell: Shell) -> None:
-    linked = dial._replace(canonical=lambda path: path.replace("/work/project/link", "/etc"))
+    linked = dial._replace(canonical=lambda path: path.replace("/srv/project/link", "/etc"))
     assert resolve(linked, shell("tee", "link/hosts")).gate == "sandbox"
 
 
@@ -61,22 +61,22 @@ def test_danger_full_access_has_no_boundary_but_risk_remains(dial: Dial, shell: 
 def test_closed_paths_and_doorwards_own_folder_stay_closed_in_every_mode(dial: Dial, shell: Shell, mode: str) -> None:
     closed = dial._replace(
         sandbox_mode=mode,
-        read_only=("/work/project/vendor",),
-        hidden=("/work/project/secret",),
+        read_only=("/srv/project/vendor",),
+        hidden=("/srv/project/secret",),
         home="/home/u/.doorward",
         writable_roots=("/home/u",),
     )
     vendor = resolve(closed, shell("tee", "vendor/x")).deciding
-    assert (vendor.switch, vendor.cause) == ("filesystem.read_only=/work/project/vendor", Cause.WRITE_PROTECTED)
-    assert vendor.remedy == "--add-dir /work/project/vendor/x"
-    assert resolve(closed, shell("tee", "secret")).deciding.switch == "filesystem.deny_read=/work/project/secret"
+    assert (vendor.switch, vendor.cause) == ("filesystem.read_only=/srv/project/vendor", Cause.WRITE_PROTECTED)
+    assert vendor.remedy == "--add-dir /srv/project/vendor/x"
+    assert resolve(closed, shell("tee", "secret")).deciding.switch == "filesystem.deny_read=/srv/project/secret"
     assert resolve(closed, shell("tee", "secret")).deciding.remedy == ""
     assert resolve(closed, shell("tee", "/home/u/.doorward/config.toml")).deciding.cause is Cause.WRITE_PROTECTED
 
 
 def test_a_folder_added_inside_the_workspace_is_not_outside_it(dial: Dial, shell: Shell) -> None:
     assert resolve(
-        dial._replace(writable_roots=("/work/project/.git/hooks",)), shell("tee", ".git/hooks/x")
+        dial._replace(writable_roots=("/srv/project/.git/hooks",)), shell("tee", ".git/hooks/x")
     ).verdict == ("allow")
 
 

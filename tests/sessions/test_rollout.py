@@ -86,11 +86,11 @@ def test_a_record_is_one_write(home: Home, monkeypatch: pytest.MonkeyPatch) -> N
 def test_text_comes_back_as_it_was(home: Home, lines: Lines) -> None:
     """P-RS-03: separators that are no line ends; P-RS-02: lone surrogates; P-TT-11: bytes that are not UTF-8."""
     text = "a\u2028b\u2029c\u0085d\re\nf\x00g\x1ch\x0ci\ud83dj" + os.fsdecode(b"\xff\xfe") + "é😀"
-    with Rollout.create(home, cwd=os.fsdecode(b"/work/a\xff")) as rollout:
+    with Rollout.create(home, cwd=os.fsdecode(b"/srv/a\xff")) as rollout:
         rollout.append("exec", {"turn": 1, "argv": [text], text: 1})
     first, second = lines(rollout.path)
     assert second.payload == {"turn": 1, "argv": [text], text: 1}
-    assert os.fsencode(first.payload["cwd"]) == b"/work/a\xff"
+    assert os.fsencode(first.payload["cwd"]) == b"/srv/a\xff"
     raw = Path(rollout.path).read_bytes()
     assert raw.isascii()
     assert rb"\udcff" in raw
