@@ -1,33 +1,68 @@
-"""What is handed to the shim at the fork."""
+"""What a waiting shim is sent to start: one line of JSON, and the descriptors that go with it."""
 
-from typing import TYPE_CHECKING
+import json
+from collections.abc import Sequence
 
-from doorward.launcher.interface import Command, Stdio
+from doorward.launcher.interface import Stdio
+from doorward.launcher.plan import Plan, plan_from
 from doorward.named_tuple import NamedTuple
 
-if TYPE_CHECKING:
-    from _socket import socket  # which the supervisor takes, and `socket.socket` is one
+# The descriptors, in the order in which those that exist are sent.
+_NAMES = ("stdin", "stdout", "stderr", "terminal", "handover")
 
 
 class Launch(NamedTuple):
-    """What the shim knows from the fork on. The plan follows as the first line of `orders`.
+    """`bubblewrap` is the binary, empty for a run without a sandbox; `network` says that the sandbox has a
+    network namespace of its own, `fresh_proc` that it gets a /proc of its own."""
 
-    `bubblewrap` is the binary, None for a run without a sandbox. `namespaces` are the CLONE_NEW* flags to make
-    before it, `network` whether the sandbox has a network namespace of its own.
-    """
-
-    bubblewrap: str | None
-    namespaces: int
+    plan: Plan
+    bubblewrap: str
     network: bool
     fresh_proc: bool
-    command: Command
-    stdio: Stdio
-    program: bytes  # the seccomp filter, empty for none
-    handover: "socket | None"
+    argv: tuple[str, ...]
+    cwd: str
+    env: tuple[tuple[str, str], ...]  # for a run without a sandbox; else it is in the plan
+    program: str  # the seccomp filter as hexadecimal digits, empty for none
     run: str
     policy_id: str
-    supervisor: int  # pidfd
-    orders: int  # read end: the plan, then release, signal, kill
-    report: int  # write end
     deadline_s: float  # for bubblewrap's first sign of life
     cache_dir: str
+    stdio: Stdio
+    handover: int = -1
+
+    def to_line(self) -> bytes:
+        """The line. Bytes that are no text survive as lone surrogates; of descriptors only which are given."""
+        given = [name for name, number in zip(_NAMES, self._numbers(), strict=True) if number >= 0]
+        return json.dumps((*self[:-2], given)).encode() + b"\n"
+
+    def descriptors(self) -> tuple[int, ...]:
+        """The descriptors to send, in order."""
+        return tuple(number for number in self._numbers() if number >= 0)
+
+    def _numbers(self) -> tuple[int, ...]:
+        terminal = self.stdio.terminal
+        return (*self.stdio[:3], -1 if terminal is None else terminal, self.handover)
+
+
+def launch_from(line: bytes, descriptors: Sequence[int]) -> Launch:
+    """The launch in a line made by `to_line`, with the descriptors that came with it."""
+    *values, given = json.loads(line)
+    plan, bubblewrap, network, fresh_proc, argv, cwd, env, program, run, policy_id, deadline_s, cache_dir = values
+    numbers = dict(zip(given, descriptors, strict=True))
+    stdin, stdout, stderr, terminal, handover = (numbers.get(name, -1) for name in _NAMES)
+    return Launch(
+        plan=plan_from(plan),
+        bubblewrap=bubblewrap,
+        network=network,
+        fresh_proc=fresh_proc,
+        argv=tuple(argv),
+        cwd=cwd,
+        env=tuple((name, value) for name, value in env),
+        program=program,
+        run=run,
+        policy_id=policy_id,
+        deadline_s=deadline_s,
+        cache_dir=cache_dir,
+        stdio=Stdio(stdin, stdout, stderr, None if terminal < 0 else terminal),
+        handover=handover,
+    )

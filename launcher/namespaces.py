@@ -7,6 +7,7 @@ namespace is joined while it holds the command. Runs in the forked child only.
 
 import errno
 import fcntl
+import json
 import os
 import select
 import sys
@@ -15,23 +16,21 @@ from _socket import (
     AF_INET,
     AF_INET6,
     AF_NETLINK,
+    AF_UNIX,
     IPPROTO_IPV6,
     IPV6_V6ONLY,
     SCM_RIGHTS,
     SOCK_CLOEXEC,
     SOCK_DGRAM,
     SOCK_RAW,
+    SOCK_SEQPACKET,
     SOCK_STREAM,
     SOL_SOCKET,
 )
 from _socket import socket as Socket
-from typing import TYPE_CHECKING
 
 from doorward.launcher.interface import PROXY_PORT
 from doorward.launcher.syscalls import CLONE_NEWNET, CLONE_NEWUSER, setns, unshare
-
-if TYPE_CHECKING:
-    from _socket import socket  # which the supervisor takes, and `socket.socket` is one
 
 _SIOCGIFFLAGS = 0x8913  # <linux/sockios.h>
 _SIOCSIFFLAGS = 0x8914
@@ -74,24 +73,25 @@ def listen() -> list[Socket]:
     return listeners
 
 
-def hand_over(channel: "socket", listeners: list[Socket], run: str, policy_id: str) -> None:
-    """Sends each listener in a message of its own (unix(7), SCM_RIGHTS) and closes it here. Raises OSError."""
-    import json  # already loaded by the parent
-
+def hand_over(channel: int, listeners: list[Socket], run: str, policy_id: str) -> None:
+    """Sends each listener in a message of its own (unix(7), SCM_RIGHTS). Raises OSError."""
     text = json.dumps({"run": run, "policy": policy_id, "listener": "proxy", "port": PROXY_PORT}).encode()
     deadline = time.monotonic() + _DEADLINE_S
     poll = select.poll()
-    poll.register(channel.fileno(), select.POLLOUT)
-    for listener in listeners:
-        rights = listener.fileno().to_bytes(4, sys.byteorder)
-        while True:
-            try:
-                channel.sendmsg([text], [(SOL_SOCKET, SCM_RIGHTS, rights)])
-                break
-            except BlockingIOError:
-                if not poll.poll(max(0, (deadline - time.monotonic()) * 1000)):
-                    raise OSError(errno.ETIMEDOUT, "the proxy does not take the listeners") from None
-        listener.close()
+    poll.register(channel, select.POLLOUT)
+    sender = Socket(AF_UNIX, SOCK_SEQPACKET, 0, channel)
+    try:
+        for listener in listeners:
+            rights = listener.fileno().to_bytes(4, sys.byteorder)
+            while True:
+                try:
+                    sender.sendmsg([text], [(SOL_SOCKET, SCM_RIGHTS, rights)])
+                    break
+                except BlockingIOError:
+                    if not poll.poll(max(0, (deadline - time.monotonic()) * 1000)):
+                        raise OSError(errno.ETIMEDOUT, "the proxy does not take the listeners") from None
+    finally:
+        sender.detach()
 
 
 def join_network(pid: int) -> None:

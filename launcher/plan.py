@@ -1,6 +1,6 @@
-"""What one start sends to its shim: bubblewrap's arguments, the masks, the names to look after. As JSON."""
+"""What one start needs of bubblewrap and of the shim: arguments, masks, names to look after."""
 
-import json
+from typing import Any
 
 from doorward.launcher.bubblewrap import (
     MAX_ARGUMENTS,
@@ -35,14 +35,10 @@ class Plan(NamedTuple):
     watched: tuple[Watch, ...] = ()
     held: tuple[tuple[int, str], ...] = ()
 
-    def to_line(self) -> bytes:
-        """One line of JSON; bytes that are no text survive as lone surrogates."""
-        return json.dumps(self).encode() + b"\n"
 
-
-def read_plan(line: bytes) -> Plan:
-    """The plan in a line made by `Plan.to_line`."""
-    arguments, alone, masks, carrier, carried, watched, held = json.loads(line)
+def plan_from(value: list[Any]) -> Plan:
+    """The plan from what JSON made of one."""
+    arguments, alone, masks, carrier, carried, watched, held = value
     return Plan(
         tuple(arguments),
         None if alone is None else tuple(alone),

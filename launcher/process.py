@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from doorward.launcher.interface import Outcome
-from doorward.launcher.plan import Plan
+from doorward.launcher.launch import Launch
+from doorward.launcher.seed import Seed
 
 Report = Mapping[str, Any]
 
@@ -14,23 +15,21 @@ Report = Mapping[str, Any]
 class ShimProcess:
     """A run that a shim looks after (see `shim`)."""
 
-    def __init__(self, shim: int, orders: int, report: int, conclude: Callable[[Report | None], Outcome]) -> None:
-        self._shim = shim
-        self._orders = orders
-        self._report = report
+    def __init__(self, seed: Seed, launch: Launch, conclude: Callable[[Report | None], Outcome]) -> None:
+        self._seed = seed
         self._conclude = conclude
         self._outcome: Outcome | None = None
         self._collected: Report | None = None
         self._ended = False
         self._closed = False
+        try:
+            seed.send(launch.to_line(), launch.descriptors())
+        except ConnectionError:
+            pass  # the shim has ended; its report, or that there is none, says why
 
     def fileno(self) -> int:
         """Readable once everything the shim looked after is gone: it then reports, or has died itself."""
-        return self._report
-
-    def send_plan(self, plan: Plan) -> None:
-        """The first order: what to mount and what to start."""
-        self._send(plan.to_line())
+        return self._seed.channel
 
     def release(self) -> None:
         """Let the command start."""
@@ -53,10 +52,13 @@ class ShimProcess:
     def collect(self) -> Report | None:
         """The shim's report; None if it died without one."""
         if not self._ended:
-            # a report is smaller than a pipe and written at once; end of file without one means it died
+            # a report is smaller than the socket's buffer and sent at once; an end without one means it died
             text = b""
-            while not text.endswith(b"\n") and (piece := os.read(self._report, 1 << 16)):
-                text += piece
+            try:
+                while not text.endswith(b"\n") and (piece := os.read(self._seed.channel, 1 << 16)):
+                    text += piece
+            except ConnectionError:
+                pass
             self._ended = True
             try:
                 self._collected = json.loads(text)
@@ -72,25 +74,14 @@ class ShimProcess:
             self.kill()
             self.collect()
         self._closed = True
-        os.close(self._orders)
-        os.close(self._report)
-        try:
-            os.waitpid(self._shim, 0)
-        except ChildProcessError:
-            pass  # someone else in this process collects children, or SIGCHLD is ignored
+        self._seed.discard()
 
     def _order(self, order: Mapping[str, Any]) -> None:
-        self._send(json.dumps(order).encode() + b"\n")
-
-    def _send(self, line: bytes) -> None:
-        if self._closed:
-            return
-        data = memoryview(line)
-        try:
-            while data:
-                data = data[os.write(self._orders, data) :]
-        except BrokenPipeError:
-            pass  # the shim has ended; its report says why
+        if not self._closed:
+            try:
+                os.write(self._seed.channel, json.dumps(order).encode() + b"\n")
+            except ConnectionError:
+                pass  # the shim has ended
 
 
 class NeverStarted:

@@ -7,10 +7,11 @@ the shim puts them back at once when they change and once more when the run has 
 
 import os
 import stat
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Literal
 
 from doorward.launcher.git_directories import git_paths
+from doorward.launcher.interface import SandboxUnavailable
 from doorward.launcher.rules import is_below
 from doorward.named_tuple import NamedTuple
 
@@ -36,6 +37,8 @@ _SHELLS = (
     ".config/fish",
 )
 _GIT = (".gitconfig", ".config/git")
+# How often the names are looked at until they keep still.
+_LOOKS = 8
 PROTECTED_NAMES = _AGENTS + _SHELLS + _GIT
 
 
@@ -61,61 +64,103 @@ class Protection(NamedTuple):
     watched: tuple[Watch, ...]
 
 
-def protect(roots: Iterable[str], granted: frozenset[str], guarded: frozenset[str] = frozenset()) -> Protection:
+def protect(
+    roots: Iterable[str], granted: frozenset[str], guarded: Callable[[], frozenset[str]] = frozenset
+) -> Protection:
     """What stays as it is under `roots` (resolved directories), but for the paths in `granted`.
 
-    What stands at a path in `guarded` counts as absent: another run is about to remove it.
+    `guarded` tells what other runs keep absent. Something that stands at such a path is about to be removed
+    and counts as absent. A run tells before its command can make anything, and takes it back only after it
+    has removed it: so what stands unchanged before and after `guarded` was asked is judged by its answer.
+    Raises SandboxUnavailable if the names do not keep still.
     """
-    read_only: dict[str, None] = {}
-    pinned: dict[str, None] = {}
-    writable: dict[str, None] = {}
-    watched: dict[Watch, None] = {}
+    roots = tuple(roots)
+    doomed: frozenset[str] = frozenset()
+    for _ in range(_LOOKS):
+        look = _Look(granted, doomed)
+        for root in roots:
+            look.at(root)
+        taken = guarded() if look.standing else frozenset()
+        found = frozenset(path for path in look.standing if path in taken)
+        if not found and all(_identity(path) == was for path, was in look.standing.items()):
+            return look.protection()
+        doomed |= found
+    raise SandboxUnavailable("Protected names in the workspace keep changing while a run starts.", "Try again.")
 
-    def keep(path: str, root: str) -> None:
-        if path in granted:
+
+class _Look:
+    """One look at everything that is protected."""
+
+    def __init__(self, granted: frozenset[str], doomed: frozenset[str]) -> None:
+        self._granted = granted
+        self._doomed = doomed
+        self._read_only: dict[str, None] = {}
+        self._pinned: dict[str, None] = {}
+        self._writable: dict[str, None] = {}
+        self._watched: dict[Watch, None] = {}
+        self.standing: dict[str, tuple[int, ...]] = {}  # what was there, and how it is recognised
+
+    def protection(self) -> Protection:
+        """What the look found."""
+        return Protection(tuple(self._read_only), tuple(self._pinned), tuple(self._writable), tuple(self._watched))
+
+    def at(self, root: str) -> None:
+        """Looks at one root."""
+        for name in PROTECTED_NAMES:
+            self._keep(f"{root}/{name}", root)
+        entry = f"{root}/.git"
+        git = None
+        if entry not in self._doomed:
+            self._stands(entry)
+            git = git_paths(root)
+        if git is None:
+            if entry not in self._granted:
+                self._watched[Watch("repository", root, ".git")] = None
             return
-        if path in guarded:
-            watched[Watch("absent", os.path.dirname(path), os.path.basename(path))] = None
+        if os.path.islink(entry):
+            self._watched[Watch("link", root, ".git", os.readlink(entry))] = None
+        for path in git.pin:
+            self._pinned[path] = None
+        for path in git.write:
+            self._writable[path] = None
+        for path in git.protect:
+            self._keep(path, root)
+
+    def _keep(self, path: str, root: str) -> None:
+        if path in self._granted:
+            return
+        if path in self._doomed:
+            self._watched[Watch("absent", os.path.dirname(path), os.path.basename(path))] = None
             return
         # `root` is resolved, so one lstat settles the usual cases; realpath costs a look-up a component
-        mode = _mode(path)
+        mode = self._stands(path)
         resolved = path
         parent = os.path.dirname(path)
         if stat.S_ISLNK(mode) or (parent != root and os.path.islink(parent)):
             for link, target in (*_links(parent, root), *_links(path, root)):
-                watched[Watch("link", os.path.dirname(link), os.path.basename(link), target)] = None
+                self._watched[Watch("link", os.path.dirname(link), os.path.basename(link), target)] = None
             resolved = os.path.realpath(path)
-            if resolved in granted:
+            if resolved in self._granted:
                 return
-            mode = _mode(resolved)
+            mode = self._stands(resolved)
         if mode and not stat.S_ISLNK(mode):
-            read_only[resolved] = None
+            self._read_only[resolved] = None
             above = os.path.dirname(resolved)
             while is_below(above, root):
-                pinned[above] = None
+                self._pinned[above] = None
                 above = os.path.dirname(above)
         elif not mode:
             where = absent(resolved)
             if where is not None:
-                watched[where] = None
+                self._watched[where] = None
 
-    for root in roots:
-        for name in PROTECTED_NAMES:
-            keep(f"{root}/{name}", root)
-        git = git_paths(root) if f"{root}/.git" not in guarded else None
-        if git is None:
-            if f"{root}/.git" not in granted:
-                watched[Watch("repository", root, ".git")] = None
-            continue
-        if os.path.islink(f"{root}/.git"):
-            watched[Watch("link", root, ".git", os.readlink(f"{root}/.git"))] = None
-        for path in git.pin:
-            pinned[path] = None
-        for path in git.write:
-            writable[path] = None
-        for path in git.protect:
-            keep(path, root)
-    return Protection(tuple(read_only), tuple(pinned), tuple(writable), tuple(watched))
+    def _stands(self, path: str) -> int:
+        """The mode of `path` itself, 0 if there is nothing; notes what is there."""
+        identity = _identity(path)
+        if not identity:
+            return 0
+        self.standing[path] = identity
+        return identity[0]
 
 
 def absent(path: str) -> Watch | None:
@@ -131,12 +176,19 @@ def absent(path: str) -> Watch | None:
         return Watch("absent", root, path[len(root.rstrip("/")) + 1 :]) if stat.S_ISDIR(mode) else None
 
 
-def _mode(path: str) -> int:
-    """The mode of `path` itself, 0 if there is nothing."""
+def _identity(path: str) -> tuple[int, ...]:
+    """The mode of `path` itself and what tells it from another one there, empty if there is nothing.
+
+    A number of a removed file is soon used again, so the time of change belongs to it; but not for `.git`,
+    which git changes all the time and no run removes.
+    """
     try:
-        return os.lstat(path).st_mode
+        found = os.lstat(path)
     except OSError:
-        return 0
+        return ()
+    if path.endswith("/.git"):
+        return (found.st_mode, found.st_dev, found.st_ino)
+    return (found.st_mode, found.st_dev, found.st_ino, found.st_ctime_ns)
 
 
 def _links(path: str, root: str) -> list[tuple[str, str]]:

@@ -1,5 +1,6 @@
-"""The process between the supervisor and bubblewrap: forked for each run, it outlives a killed supervisor.
+"""The process between the supervisor and bubblewrap: one for each run, it outlives a killed supervisor.
 
+- It is forked ahead and makes its namespaces before it knows what for (see `seed`).
 - It is the leader of a session of its own and the parent of bubblewrap, so it knows the exact end.
 - It watches the supervisor through a pidfd. When the supervisor dies, however it dies, the shim kills the
   tree, puts protected names back and ends.
@@ -7,8 +8,8 @@
   dies the kernel kills everything below it, at every moment of the set-up too, and waiting for it waits for
   all of them. Elsewhere the shim adopts orphans and kills them one by one.
 - bubblewrap dies with the shim (PR_SET_PDEATHSIG, with the race closed by a look at the shim's pidfd).
-- Descriptors: everything inherited is closed but what it was told of. Nothing of Python's is cleaned up
-  here: objects of the supervisor must not close numbers that are ours now.
+- Descriptors: everything inherited is closed, what a command gets comes with its launch. Nothing of Python's
+  is cleaned up here: objects of the supervisor must not close numbers that are ours now.
 """
 
 import errno
@@ -17,18 +18,19 @@ import gc
 import json
 import os
 import select
+import sys
 import time
+from _socket import AF_UNIX, CMSG_SPACE, MSG_CMSG_CLOEXEC, SOCK_STREAM
+from _socket import socket as Socket
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from doorward.launcher import shim_signals
+from doorward.launcher import namespaces, shim_signals
 from doorward.launcher.directory_watch import DirectoryWatch
 from doorward.launcher.guards import Guard, register
 from doorward.launcher.interface import Stdio, Undone
-from doorward.launcher.launch import Launch
+from doorward.launcher.launch import Launch, launch_from
 from doorward.launcher.outcome import exit_code
-from doorward.launcher.plan import Plan, read_plan
 from doorward.launcher.process_tree import children, first_child
-from doorward.launcher.protected import Watch
 from doorward.launcher.starter import Starter, close_all_but
 from doorward.launcher.undo import Keeper
 
@@ -42,7 +44,7 @@ _WATCH_INTERVAL_S = 0.01
 # How long a signal waits for a command that is being started.
 _SIGNAL_PATIENCE_S = 2.0
 _SIGNAL_RETRY_S = 0.002
-# A report must fit into a pipe that nobody reads yet (64 KiB, pipe(7)).
+# A report must fit into a socket's buffer that nobody reads yet.
 _MAXIMUM_UNDONE = 200
 
 
@@ -55,15 +57,16 @@ class Refused(Exception):
         self.number = number
 
 
-def run(launch: Launch) -> NoReturn:
-    """The forked child's whole life."""
+def run(channel: int, supervisor: int, namespaces: int) -> NoReturn:
+    """The forked child's whole life. `channel` is the socket to the supervisor, `supervisor` its pidfd,
+    `namespaces` the CLONE_NEW* flags to make ahead."""
     try:
         gc.disable()
-        Shim(launch).live()
+        Shim(channel, supervisor).live(namespaces)
     except BaseException as error:
         try:
             text = json.dumps({"error": {"step": "shim", "text": repr(error)}})
-            os.write(launch.report, text.encode() + b"\n")
+            os.write(channel, text.encode() + b"\n")
         except OSError:
             pass
     finally:
@@ -73,12 +76,14 @@ def run(launch: Launch) -> NoReturn:
 class Shim:
     """One run."""
 
-    def __init__(self, launch: Launch) -> None:
-        self._launch = launch
+    def __init__(self, channel: int, supervisor: int) -> None:
+        self._channel = channel
+        self._supervisor = supervisor
         self._buffer = b""
         self._started = 0  # the process we started, 0 before
         self._ours_first = False
         self._own_pids = False  # bubblewrap is process 1 of a namespace of ours
+        self._listeners: list[Socket] = []
         self._status = -1
         self._block = -1
         self._keeper = Keeper(())
@@ -87,25 +92,26 @@ class Shim:
         self._ready = False  # the proxy has the listeners, so the command may start
         self._inherited: tuple[int, ...] = ()
 
-    def live(self) -> None:
+    def live(self, flags: int) -> None:
         """Set up, start, attend, undo, report."""
         self._inherited = shim_signals.take()
-        self._close_inherited()
+        close_all_but((self._channel, self._supervisor))
         result: dict[str, Any] = {}
         try:
             os.setsid()
             os.chdir("/")
-            if self._launch.stdio.terminal is not None:
-                import termios
-
-                # the leader of a session without one gets it as its controlling terminal, tty_ioctl(4)
-                fcntl.ioctl(self._launch.stdio.terminal, termios.TIOCSCTTY, 0)
-            self._make_namespaces()
-            plan = self._read_plan()
-            if plan is None:
+            fault = self._make_namespaces(flags)
+            launch = self._receive()
+            if launch is None:
                 return
-            self._look_after(plan.watched)
-            result = self._start_and_attend(plan)
+            if fault is not None:
+                raise fault
+            self._take_terminal(launch.stdio.terminal)
+            if self._ours_first:
+                self._hand_over(launch)
+            self._ready = self._ours_first or not launch.network
+            self._look_after(launch)
+            result = self._start_and_attend(launch)
         except Refused as refused:
             result = {"error": {"step": refused.step, "errno": refused.number}}
         finally:
@@ -115,80 +121,90 @@ class Shim:
             self._guard.close()
         result["undone"] = [list(undone) for undone in _shortened(self._keeper.report)]
         try:
-            os.write(self._launch.report, json.dumps(result).encode() + b"\n")
-        except BrokenPipeError:
+            os.write(self._channel, json.dumps(result).encode() + b"\n")
+        except ConnectionError:
             pass  # the supervisor is gone
 
     # --- set-up
 
-    def _close_inherited(self) -> None:
-        launch = self._launch
-        keep = {launch.supervisor, launch.orders, launch.report, *_distinct(launch.stdio)}
-        if launch.handover is not None:
-            keep.add(launch.handover.fileno())
-        close_all_but(keep)
-
-    def _make_namespaces(self) -> None:
-        launch = self._launch
-        if launch.bubblewrap is None or not launch.namespaces:
-            self._ready = not launch.network
-            return
-        from doorward.launcher import namespaces
-        from doorward.launcher.syscalls import CLONE_NEWPID
+    def _make_namespaces(self, flags: int) -> Refused | None:
+        """Makes the namespaces and listeners; a failure is kept for the report of a launch that comes."""
+        if not flags:
+            return None
+        from doorward.launcher.syscalls import CLONE_NEWNET, CLONE_NEWPID
 
         try:
-            namespaces.enter(launch.namespaces)
+            namespaces.enter(flags)
         except OSError:
-            # only bubblewrap may make them here, or nobody; it will say
-            self._ready = not launch.network
-            return
+            return None  # only bubblewrap may make them here, or nobody; it will say
         self._ours_first = True
-        self._own_pids = bool(launch.namespaces & CLONE_NEWPID)
-        if launch.network:
+        self._own_pids = bool(flags & CLONE_NEWPID)
+        if flags & CLONE_NEWNET:
             try:
                 namespaces.bring_loopback_up()
-                self._hand_over(namespaces)
+                self._listeners = namespaces.listen()
+            except OSError as error:
+                return Refused("network", error.errno or errno.EIO)
+        return None
+
+    def _receive(self) -> Launch | None:
+        """Waits for the launch; None if the supervisor ends or does not want this shim any more."""
+        poll = select.poll()
+        poll.register(self._channel, select.POLLIN)
+        poll.register(self._supervisor, select.POLLIN)
+        channel = Socket(AF_UNIX, SOCK_STREAM, 0, self._channel)
+        descriptors: list[int] = []
+        try:
+            while b"\n" not in self._buffer:
+                if self._supervisor in dict(poll.poll()):
+                    return None
+                piece, ancillary, _, _ = channel.recvmsg(1 << 16, CMSG_SPACE(5 * 4), MSG_CMSG_CLOEXEC)
+                if not piece:
+                    return None
+                self._buffer += piece
+                for _, _, rights in ancillary:
+                    numbers = (rights[at : at + 4] for at in range(0, len(rights), 4))
+                    descriptors += (int.from_bytes(number, sys.byteorder) for number in numbers)
+        finally:
+            channel.detach()
+        line, _, self._buffer = self._buffer.partition(b"\n")
+        return launch_from(line, descriptors)
+
+    def _take_terminal(self, terminal: int | None) -> None:
+        if terminal is not None:
+            import termios
+
+            # the leader of a session without one gets it as its controlling terminal, tty_ioctl(4)
+            fcntl.ioctl(terminal, termios.TIOCSCTTY, 0)
+
+    def _hand_over(self, launch: Launch) -> None:
+        listeners, self._listeners = self._listeners, []
+        if launch.handover >= 0:
+            try:
+                namespaces.hand_over(launch.handover, listeners, launch.run, launch.policy_id)
             except OSError as error:
                 raise Refused("network", error.errno or errno.EIO) from error
-        self._ready = True
+            os.close(launch.handover)
+        for listener in listeners:
+            listener.close()
 
-    def _hand_over(self, namespaces: Any) -> None:
-        launch = self._launch
-        if launch.handover is not None:
-            namespaces.hand_over(launch.handover, namespaces.listen(), launch.run, launch.policy_id)
-
-    def _read_plan(self) -> Plan | None:
-        poll = select.poll()
-        poll.register(self._launch.orders, select.POLLIN)
-        poll.register(self._launch.supervisor, select.POLLIN)
-        while b"\n" not in self._buffer:
-            ready = dict(poll.poll())
-            if self._launch.orders not in ready:
-                return None
-            piece = os.read(self._launch.orders, 1 << 16)
-            if not piece:
-                return None
-            self._buffer += piece
-        line, _, self._buffer = self._buffer.partition(b"\n")
-        return read_plan(line)
-
-    def _look_after(self, watches: tuple[Watch, ...]) -> None:
+    def _look_after(self, launch: Launch) -> None:
+        watches = launch.plan.watched
         self._keeper = Keeper(watches)
         absent = [f"{watch.root.rstrip('/')}/{watch.name}" for watch in watches if watch.kind != "link"]
         if absent:
             try:
-                self._guard = register(self._launch.cache_dir, absent)
+                self._guard = register(launch.cache_dir, absent)
             except OSError as error:
                 raise Refused("guard", error.errno or errno.EIO) from error
 
     # --- the start
 
-    def _start_and_attend(self, plan: Plan) -> dict[str, Any]:
-        launch = self._launch
+    def _start_and_attend(self, launch: Launch) -> dict[str, Any]:
         if not self._ours_first:
-            if plan.arguments_alone is None:
+            if launch.plan.arguments_alone is None:
                 raise Refused("masks", errno.E2BIG)
-            plan = plan._replace(arguments=plan.arguments_alone)
+            launch = launch._replace(plan=launch.plan._replace(arguments=launch.plan.arguments_alone))
         self._status, status_writer = os.pipe()
         fault, fault_writer = os.pipe()
         block, block_writer = os.pipe()
@@ -203,27 +219,22 @@ class Shim:
             adopt_orphans()
         child = os.fork()
         if child == 0:
-            Starter(
-                launch, plan, self._ours_first, self._block, status_writer, fault_writer, own, self._inherited
-            ).start()
+            Starter(launch, self._ours_first, self._block, status_writer, fault_writer, own, self._inherited).start()
         self._started = child
         for descriptor in (status_writer, fault_writer, own, *_distinct(launch.stdio)):
             os.close(descriptor)
-        if launch.handover is not None and self._ready:
-            os.close(launch.handover.detach())
-        return self._attend(fault)
+        return self._attend(launch, fault)
 
     # --- the life of the run
 
-    def _attend(self, fault: int) -> dict[str, Any]:
-        launch = self._launch
+    def _attend(self, launch: Launch, fault: int) -> dict[str, Any]:
         ended = os.pidfd_open(self._started)
         watch = DirectoryWatch(self._keeper.directories)
         poll = select.poll()
-        for descriptor in (ended, launch.orders, launch.supervisor, self._status, fault, watch):
+        for descriptor in (ended, self._channel, self._supervisor, self._status, fault, watch):
             poll.register(descriptor, select.POLLIN)
         patience = time.monotonic() + launch.deadline_s
-        alive = launch.bubblewrap is None
+        alive = not launch.bubblewrap
         status = b""
         error: dict[str, Any] | None = None
         killed = False
@@ -238,7 +249,7 @@ class Shim:
             )
             ready = dict(poll.poll(timeout))
             now = time.monotonic()
-            if launch.supervisor in ready:
+            if self._supervisor in ready:
                 killed = True
                 self._kill()
             if self._status in ready:
@@ -249,7 +260,7 @@ class Shim:
                 if not alive and b"\n" in status:
                     alive = True
                     if not self._ready:
-                        error = self._join(status)
+                        error = self._join(launch, status)
                         if error is not None:
                             self._kill()
             if fault in ready:
@@ -257,8 +268,8 @@ class Shim:
                 text = os.read(fault, 4096)
                 if text:
                     error = json.loads(text)
-            if launch.orders in ready or b"\n" in self._buffer:
-                for order in self._orders(poll, launch.orders in ready):
+            if self._channel in ready or b"\n" in self._buffer:
+                for order in self._orders(poll, self._channel in ready):
                     if "signal" in order:
                         pending.append((order["signal"], now + _SIGNAL_PATIENCE_S))
                     elif "release" in order:
@@ -277,7 +288,7 @@ class Shim:
                 watch.changed = False
                 self._keeper.put_back(final=False)
                 next_look = now + _WATCH_INTERVAL_S
-            pending = [(number, until) for number, until in pending if not self._signal(number) and now < until]
+            pending = [(number, until) for number, until in pending if not self._signal(launch, number) and now < until]
             if not alive and now >= patience:
                 alive = True
                 error = {"step": "silent", "errno": errno.ETIMEDOUT}
@@ -292,27 +303,28 @@ class Shim:
         return {"status": wait_status, "exit_code": exit_code(status), "killed": killed, "error": error}
 
     def _orders(self, poll: select.poll, readable: bool) -> list[dict[str, Any]]:
-        piece = os.read(self._launch.orders, 1 << 16) if readable else b""
+        piece = os.read(self._channel, 1 << 16) if readable else b""
         *lines, self._buffer = (self._buffer + piece).split(b"\n")
         orders: list[dict[str, Any]] = [json.loads(line) for line in lines]
         if readable and not piece:
             # closed without a word: nobody waits for this run any more
-            poll.unregister(self._launch.orders)
+            poll.unregister(self._channel)
             orders.append({"kill": True})
         return orders
 
-    def _join(self, status: bytes) -> dict[str, Any] | None:
+    def _join(self, launch: Launch, status: bytes) -> dict[str, Any] | None:
         """bubblewrap made the network namespace: open the listeners in it, by a helper that joins it."""
         pid = json.loads(status.partition(b"\n")[0]).get("child-pid", 0)
         helper = os.fork()
         if helper == 0:
             code = errno.EIO
             try:
-                from doorward.launcher import namespaces
-
                 namespaces.join_network(pid)
-                self._hand_over(namespaces)
+                self._listeners = namespaces.listen()
+                self._hand_over(launch)
                 code = 0
+            except Refused as refused:
+                code = refused.number
             except OSError as error:
                 code = error.errno or errno.EIO
             finally:
@@ -320,13 +332,15 @@ class Shim:
         code = os.waitstatus_to_exitcode(os.waitpid(helper, 0)[1])
         if code != 0:
             return {"step": "join", "errno": code}
+        if launch.handover >= 0:
+            os.close(launch.handover)
         self._ready = True
         return None
 
-    def _signal(self, number: int) -> bool:
+    def _signal(self, launch: Launch, number: int) -> bool:
         """Sends a signal to the command's first process; False while there is none."""
         command = self._started
-        if self._launch.bubblewrap is not None:
+        if launch.bubblewrap:
             init = first_child(self._started)
             command = first_child(init) if init else 0
         if not command:

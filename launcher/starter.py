@@ -10,7 +10,6 @@ from typing import NoReturn
 
 from doorward.launcher import shim_signals
 from doorward.launcher.launch import Launch
-from doorward.launcher.plan import Plan
 
 # Descriptors are moved up here before they are put at 0, 1, 2, ….
 _HIGH = 64
@@ -22,7 +21,6 @@ class Starter:
     def __init__(
         self,
         launch: Launch,
-        plan: Plan,
         ours_first: bool,
         block: int,
         status: int,
@@ -31,7 +29,7 @@ class Starter:
         ignored: tuple[int, ...],
     ) -> None:
         self._launch = launch
-        self._plan = plan
+        self._plan = launch.plan
         self._ours_first = ours_first
         self._block = block
         self._status = status
@@ -44,7 +42,7 @@ class Starter:
         """Never returns; a failure before exec goes to `fault` as one JSON object."""
         try:
             self._bind_life()
-            if self._launch.bubblewrap is None:
+            if not self._launch.bubblewrap:
                 self._become_command()
             self._become_bubblewrap(self._launch.bubblewrap)
         except OSError as error:
@@ -68,21 +66,21 @@ class Starter:
             os.tcsetpgrp(terminal, os.getpgrp())
 
     def _become_command(self) -> NoReturn:
-        command = self._launch.command
+        argv = self._launch.argv
         os.read(self._block, 1)
         self._step = "directory"
-        os.chdir(command.cwd)
+        os.chdir(self._launch.cwd)
         self._place(list(self._launch.stdio[:3]))
         shim_signals.give(self._ignored)
         self._step = "exec"
-        env = dict(command.env)
+        env = dict(self._launch.env)
         try:
-            os.execvpe(command.argv[0], command.argv, env)
+            os.execvpe(argv[0], argv, env)
         except OSError as error:
             if error.errno != errno.ENOEXEC:
                 raise
             # a script without a first line, as execvp(3) takes it
-            os.execve("/bin/sh", ["/bin/sh", *command.argv], env)
+            os.execve("/bin/sh", ["/bin/sh", *argv], env)
 
     def _become_bubblewrap(self, path: str) -> NoReturn:
         plan = self._plan
@@ -98,13 +96,13 @@ class Starter:
         sources += (_memory("arguments", b"\0".join(map(os.fsencode, arguments))), self._status, self._block)
         if self._launch.program:
             argv += ("--seccomp", str(len(sources)))
-            sources.append(_memory("seccomp", self._launch.program))
+            sources.append(_memory("seccomp", bytes.fromhex(self._launch.program)))
         if plan.carrier:
             # too many arguments for bubblewrap: they follow through a descriptor (see long_command)
             argv += ("--", *plan.carrier, str(len(sources)))
             sources.append(_memory("command", plan.carried.encode()))
         else:
-            argv += ("--", *self._launch.command.argv)
+            argv += ("--", *self._launch.argv)
         self._place(sources)
         shim_signals.give(self._ignored)
         self._step = "exec bwrap"

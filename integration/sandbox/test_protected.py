@@ -363,7 +363,7 @@ def test_two_runs_cannot_keep_a_name_between_them(sandbox):
     stop, go = sandbox.path("stop"), sandbox.path("go")
     # so many files that it stands until the end of the run
     maker = sandbox.start(
-        "mkdir big; (cd big; seq 3000 | xargs touch); mv big .codex; echo made; "
+        "mkdir big; (cd big; seq 15000 | xargs touch); mv big .codex; echo made; "
         "while test ! -e stop; do sleep 0.01; done",
         steps=[["release"], ["await", "made"], ["say", "x"]],
     )

@@ -3,36 +3,41 @@
 import json
 import os
 import select
+import socket
 
 import pytest
 
-from doorward.launcher.interface import LaunchFailure, Outcome
-from doorward.launcher.plan import Plan, read_plan
+from doorward.launcher.interface import LaunchFailure, Outcome, Stdio
+from doorward.launcher.launch import Launch, launch_from
+from doorward.launcher.plan import Plan
 from doorward.launcher.process import NeverStarted, ShimProcess
+from doorward.launcher.seed import Seed
 
 DEADLINE_S = 20
 
 
+def launch(plan=Plan(), stdio=Stdio(-1, -1, -1)):  # noqa: B008
+    return Launch(plan, "/bwrap", False, True, ("true",), "/", (), "", "", "", 1.0, "/c", stdio)
+
+
 @pytest.fixture
 def start():
-    """Forks a shim that runs a function on (orders, report); gives the process and what it was told to conclude."""
+    """Forks a shim that plays a function on its channel; gives the process and what it was told to conclude."""
     processes = []
 
-    def fork(play):
-        orders, orders_writer = os.pipe()
-        report, report_writer = os.pipe()
+    def fork(play, **more):
+        ours, theirs = socket.socketpair()
         child = os.fork()
         if child == 0:
             try:
-                os.close(orders_writer)
-                os.close(report)
-                play(orders, report_writer)
+                ours.close()
+                play(theirs)
             finally:
                 os._exit(0)
-        os.close(orders)
-        os.close(report_writer)
+        theirs.close()
         seen = []
-        processes.append(ShimProcess(child, orders_writer, report, lambda told: seen.append(told) or Outcome(5)))
+        seed = Seed(child, ours.detach(), 0)
+        processes.append(ShimProcess(seed, launch(**more), lambda told: seen.append(told) or Outcome(5)))
         return processes[-1], seen
 
     yield fork
@@ -40,14 +45,18 @@ def start():
         process.close()
 
 
-def lines(descriptor, count):
+def lines(channel, count):
     text = b""
     while text.count(b"\n") < count:
-        piece = os.read(descriptor, 65536)
+        piece = channel.recv(65536)
         if not piece:
             break
         text += piece
     return text.split(b"\n")[:count]
+
+
+def tell(channel, **report):
+    channel.sendall(json.dumps(report).encode() + b"\n")
 
 
 def ready(process):
@@ -57,13 +66,11 @@ def ready(process):
 
 
 def test_orders_arrive_in_order_and_the_report_comes_back(start):
-    def play(orders, report):
-        plan, *rest = lines(orders, 4)
-        told = {"plan": list(read_plan(plan).arguments), "rest": [json.loads(line) for line in rest]}
-        os.write(report, json.dumps(told).encode() + b"\n")
+    def play(channel):
+        first, *rest = lines(channel, 4)
+        tell(channel, plan=launch_from(first, ()).plan.arguments, rest=[json.loads(line) for line in rest])
 
-    process, seen = start(play)
-    process.send_plan(Plan(arguments=("--a",)))
+    process, seen = start(play, plan=Plan(arguments=("--a",)))
     process.release()
     process.signal(15)
     process.kill()
@@ -73,32 +80,46 @@ def test_orders_arrive_in_order_and_the_report_comes_back(start):
     assert seen == [{"plan": ["--a"], "rest": [{"release": True}, {"signal": 15}, {"kill": True}]}]
 
 
-def test_a_plan_larger_than_a_pipe_goes_through(start):
-    def play(orders, report):
-        (plan,) = lines(orders, 1)
-        os.write(report, json.dumps({"length": len(read_plan(plan).arguments)}).encode() + b"\n")
+def test_a_plan_larger_than_a_sockets_buffer_goes_through(start):
+    def play(channel):
+        (first,) = lines(channel, 1)
+        tell(channel, length=len(launch_from(first, ()).plan.arguments))
 
-    process, seen = start(play)
-    process.send_plan(Plan(arguments=("x" * 1000,) * 500))
+    process, seen = start(play, plan=Plan(arguments=("x" * 1000,) * 2000))
     process.wait()
-    assert seen == [{"length": 500}]
+    assert seen == [{"length": 2000}]
+
+
+def test_the_commands_descriptors_arrive(start):
+    reader, writer = os.pipe()
+
+    def play(channel):
+        line, numbers, _, _ = socket.recv_fds(channel, 65536, 5)
+        os.write(launch_from(line, numbers).stdio.stdout, b"through")
+        tell(channel)
+
+    process, _ = start(play, stdio=Stdio(-1, writer, -1))
+    os.close(writer)
+    process.wait()
+    assert os.read(reader, 100) == b"through"
+    os.close(reader)
 
 
 def test_a_shim_that_dies_is_told_as_none(start):
-    process, seen = start(lambda orders, report: None)
+    process, seen = start(lambda channel: None)
     assert ready(process)
     process.wait()
     assert seen == [None]
 
 
 def test_half_a_report_is_none(start):
-    process, seen = start(lambda orders, report: os.write(report, b'{"status": '))
+    process, seen = start(lambda channel: channel.sendall(b'{"status": '))
     process.wait()
     assert seen == [None]
 
 
 def test_orders_to_a_dead_shim_are_no_error(start):
-    process, _ = start(lambda orders, report: None)
+    process, _ = start(lambda channel: None)
     assert ready(process)
     process.release()
     process.signal(2)
@@ -109,9 +130,9 @@ def test_orders_to_a_dead_shim_are_no_error(start):
 
 
 def test_closing_kills_waits_and_leaves_no_child(start):
-    def play(orders, report):
-        told = lines(orders, 1)
-        os.write(report, json.dumps({"told": json.loads(told[0])}).encode() + b"\n")
+    def play(channel):
+        _, told = lines(channel, 2)
+        tell(channel, told=json.loads(told))
 
     process, _ = start(play)
     process.close()
@@ -123,9 +144,9 @@ def test_closing_kills_waits_and_leaves_no_child(start):
 def test_the_end_counts_before_the_shim_is_gone(start):
     """Its memory is given back while the supervisor already works on."""
 
-    def play(orders, report):
-        os.write(report, b'{"status": 0}\n')
-        lines(orders, 1)
+    def play(channel):
+        tell(channel, status=0)
+        lines(channel, 2)
 
     process, _ = start(play)
     assert ready(process)

@@ -2,6 +2,7 @@
 
 import pytest
 
+from doorward.launcher.interface import SandboxUnavailable
 from doorward.launcher.protected import PROTECTED_NAMES, Watch, absent, protect
 
 
@@ -13,7 +14,7 @@ def root(tmp_path):
 
 
 def held(root, *granted, guarded=()):
-    return protect([str(root)], frozenset(granted), frozenset(guarded))
+    return protect([str(root)], frozenset(granted), lambda: frozenset(guarded))
 
 
 def test_an_empty_root_is_all_watched(root):
@@ -85,6 +86,55 @@ def test_what_another_run_is_about_to_remove_counts_as_absent(root):
     found = held(root, guarded=[f"{root}/.codex", f"{root}/.git"])
     assert found.read_only == ()
     assert {Watch("absent", str(root), ".codex"), Watch("repository", str(root), ".git")} <= set(found.watched)
+
+
+def test_a_link_another_run_made_is_not_put_back(root):
+    (root / ".bashrc").symlink_to("evil")
+    found = held(root, guarded=[f"{root}/.bashrc"])
+    assert Watch("absent", str(root), ".bashrc") in found.watched
+    assert not [watch for watch in found.watched if watch.kind == "link"]
+
+
+def test_a_name_that_goes_while_the_others_are_asked_is_absent(root):
+    """Made by another run after our question's answer was fixed, removed before we looked again."""
+    (root / ".codex").mkdir()
+
+    def asked():
+        if (root / ".codex").exists():
+            (root / ".codex").rmdir()
+        return frozenset()
+
+    found = protect([str(root)], frozenset(), asked)
+    assert found.read_only == ()
+    assert Watch("absent", str(root), ".codex") in found.watched
+
+
+def test_names_that_never_keep_still_are_refused(root):
+    """Taken away and made again between two looks: the number may be the same, the time is not."""
+    (root / ".codex").mkdir()
+
+    def asked():
+        (root / ".codex").rmdir()
+        (root / ".codex").mkdir()
+        return frozenset()
+
+    with pytest.raises(SandboxUnavailable, match="keep changing"):
+        protect([str(root)], frozenset(), asked)
+
+
+def test_a_busy_repository_keeps_still(root):
+    (root / ".git").mkdir()
+
+    def asked():
+        (root / ".git/index.lock").write_text("")
+        (root / ".git/index.lock").unlink()
+        return frozenset()
+
+    assert f"{root}/.git" in protect([str(root)], frozenset(), asked).pinned
+
+
+def test_the_others_are_not_asked_where_nothing_stands(root):
+    protect([str(root)], frozenset(), lambda: pytest.fail("asked"))
 
 
 def test_git_is_held_where_it_is(root):

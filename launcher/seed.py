@@ -1,0 +1,62 @@
+"""Forks a shim ahead of its use: it loads its modules and makes its namespaces while the supervisor goes on.
+
+The channel between them is a unix stream socket: orders go one way, the report comes back, and the command's
+descriptors travel with the first order.
+"""
+
+import os
+import sys
+from _socket import AF_UNIX, SCM_RIGHTS, SOCK_CLOEXEC, SOCK_STREAM, SOL_SOCKET, socketpair
+from _socket import socket as Socket
+from collections.abc import Sequence
+
+from doorward.launcher.interface import SandboxUnavailable
+from doorward.named_tuple import NamedTuple
+
+# The first piece of a message must fit into the socket's buffer together with its descriptors.
+_PIECE = 1 << 15
+
+
+class Seed(NamedTuple):
+    """A waiting shim: its process, our end of the channel, and the namespaces it makes (CLONE_NEW* flags)."""
+
+    shim: int
+    channel: int
+    namespaces: int
+
+    def send(self, line: bytes, descriptors: Sequence[int]) -> None:
+        """The first order, with the descriptors that belong to it. Raises OSError if the shim is gone."""
+        channel = Socket(AF_UNIX, SOCK_STREAM, 0, self.channel)
+        try:
+            rights = b"".join(number.to_bytes(4, sys.byteorder) for number in descriptors)
+            sent = channel.sendmsg([line[:_PIECE]], [(SOL_SOCKET, SCM_RIGHTS, rights)] if rights else [])
+            channel.sendall(line[sent:])
+        finally:
+            channel.detach()
+
+    def discard(self) -> None:
+        """Ends a shim that is not needed: it goes when its channel closes."""
+        os.close(self.channel)
+        try:
+            os.waitpid(self.shim, 0)
+        except ChildProcessError:
+            pass  # someone else in this process collects children, or SIGCHLD is ignored
+
+
+def plant(namespaces: int) -> Seed:
+    """Forks a shim. Raises SandboxUnavailable on a kernel without pidfds."""
+    try:
+        supervisor = os.pidfd_open(os.getpid())
+    except OSError as error:
+        raise SandboxUnavailable(
+            f"Processes cannot be watched ({error.strerror}).", "Linux 5.3 or later is needed."
+        ) from error
+    ours, theirs = socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC)
+    shim = os.fork()
+    if shim == 0:
+        from doorward.launcher.shim import run
+
+        run(theirs.detach(), supervisor, namespaces)
+    os.close(supervisor)
+    theirs.close()
+    return Seed(shim, ours.detach(), namespaces)
