@@ -237,6 +237,10 @@ def explain_step(
                 f"The names to protect cannot be written down in doorward's folder: {reason}.",
                 "Make $DOORWARD_HOME writable, on a file system that has O_TMPFILE.",
             )
+        case "scope":
+            return LaunchFailure(
+                "sandbox", f"Abstract unix sockets cannot be kept out of reach (landlock): {reason}.", _DOCTOR
+            )
         case "mounts":
             return LaunchFailure("sandbox", f"The sandbox's own mounts cannot be made: {reason}.", _DOCTOR)
         case _:

@@ -27,6 +27,7 @@ class Launch(NamedTuple):
     policy_id: str
     deadline_s: float  # for bubblewrap's first sign of life
     cache_dir: str
+    scoped: bool  # keep abstract unix sockets of others out of reach, where the network is the host's
     stdio: Stdio
     handover: int = -1
 
@@ -47,7 +48,8 @@ class Launch(NamedTuple):
 def launch_from(line: bytes, descriptors: Sequence[int]) -> Launch:
     """The launch in a line made by `to_line`, with the descriptors that came with it."""
     *values, given = json.loads(line)
-    plan, bubblewrap, network, fresh_proc, argv, cwd, env, program, run, policy_id, deadline_s, cache_dir = values
+    plan, bubblewrap, network, fresh_proc, argv, cwd, env, program, run, policy_id, deadline_s, *last = values
+    cache_dir, scoped = last
     numbers = dict(zip(given, descriptors, strict=True))
     stdin, stdout, stderr, terminal, handover = (numbers.get(name, -1) for name in _NAMES)
     return Launch(
@@ -63,6 +65,7 @@ def launch_from(line: bytes, descriptors: Sequence[int]) -> Launch:
         policy_id=policy_id,
         deadline_s=deadline_s,
         cache_dir=cache_dir,
+        scoped=scoped,
         stdio=Stdio(stdin, stdout, stderr, None if terminal < 0 else terminal),
         handover=handover,
     )

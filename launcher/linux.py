@@ -109,7 +109,12 @@ class LinuxConfinement:
         self._rules = rules
         self._bubblewrap = found
         self._program = program
-        self._notices = notices + _notices(policy)
+        self._scoped = False
+        if policy.mode in (Mode.READ_ONLY, Mode.WORKSPACE_WRITE) and policy.network == "full":
+            from doorward.launcher.syscalls import can_scope  # rare, and 1 ms
+
+            self._scoped = can_scope()
+        self._notices = notices + _notices(policy, self._scoped)
         self._fresh_proc = True
         self._seed = seed
         self._planted = False
@@ -237,6 +242,7 @@ class LinuxConfinement:
             policy_id=policy_id,
             deadline_s=SETUP_DEADLINE_S,
             cache_dir=self._policy.cache_dir,
+            scoped=self._scoped,
             stdio=stdio,
             handover=-1 if handover is None else handover.fileno(),
         )
@@ -367,12 +373,12 @@ def _read_text(reader: int, deadline_s: float) -> str:
     return text.decode("utf-8", "replace")
 
 
-def _notices(policy: SandboxPolicy) -> tuple[str, ...]:
+def _notices(policy: SandboxPolicy, scoped: bool) -> tuple[str, ...]:
     if policy.mode is Mode.DANGER_FULL_ACCESS and policy.network != "full":
         return (
             "The file system has no boundary: a service of this machine that answers on a unix socket "
             "can still reach the network for the command.",
         )
-    if policy.mode in (Mode.READ_ONLY, Mode.WORKSPACE_WRITE) and policy.network == "full":
+    if policy.mode in (Mode.READ_ONLY, Mode.WORKSPACE_WRITE) and policy.network == "full" and not scoped:
         return ("With the whole network open, abstract unix sockets of this machine can be reached as well.",)
     return ()

@@ -87,6 +87,11 @@ class Starter:
         streams = list(self._launch.stdio[:3])
         if self._ours_first:
             self._prepare_mounts(streams)
+        if self._launch.scoped:
+            from doorward.launcher.syscalls import scope_abstract_sockets
+
+            self._step = "scope"
+            scope_abstract_sockets()
         self._step = "start"
         arguments = plan.arguments
         if not self._ours_first and self._launch.network:

@@ -4,7 +4,7 @@ A process of its own, so that a test can run it as another user, with other desc
 
 Told: {"policy": {...}, "argv", "cwd", "env", "stdin": text | null, "stdin_file", "steps": [...], "search_path",
 "repeat": n, "terminal": bool, "without_filter": bool, "bubblewrap_first": bool, "deadline": s,
-"setup_deadline": s}.
+"setup_deadline": s, "ahead": bool}.
 Steps, in order: ["release"], ["await", text on stdout], ["signal", n], ["kill"], ["touch", path], ["close"],
 ["type", text], ["resize", rows, columns], ["listen"] (take the listeners handed over), ["say", text].
 """
@@ -50,8 +50,11 @@ class Driver:
         path = self.told.get("search_path")
         if "setup_deadline" in self.told:
             linux.SETUP_DEADLINE_S = bubblewrap._VERSION_DEADLINE_S = self.told["setup_deadline"]
+        door = Linux(path)
+        if self.told.get("ahead"):
+            door.start_ahead()
         try:
-            confinement = Linux(path).prepare(SandboxPolicy(**policy))
+            confinement = door.prepare(SandboxPolicy(**policy))
         except SandboxUnavailable as error:
             return {"unavailable": error.sentence, "remedy": error.remedy}
         except UnenforceableRule as error:
@@ -63,11 +66,14 @@ class Driver:
             confinement._namespaces = lambda: 0
         env = confinement.environment(self.told["env"])
         results = [self.once(confinement, env) for _ in range(self.told.get("repeat", 1))]
+        confinement.close()
+        door.close()
         return {
             **results[-1],
             "enforcement": list(confinement.enforcement),
             "notices": list(confinement.notices),
             "environment": env,
+            "left": children(),
         }
 
     def once(self, confinement, env):

@@ -247,6 +247,22 @@ def test_a_session_starts_many_commands_one_after_the_other(sandbox):
     assert (answer["exit_code"], answer["children"]) == (2, [])
 
 
+@pytest.mark.parametrize("mode", ["workspace-write", "read-only", "danger-full-access", "unconfined"])
+@pytest.mark.parametrize("network", ["proxied", "full"])
+def test_a_shim_started_ahead_serves_where_it_fits_and_is_never_left(sandbox, mode, network):
+    policy = {"mode": mode, "network": network}
+    answer = sandbox.run("exit 8", ahead=True, repeat=2, policy=policy)
+    assert (answer["exit_code"], answer["left"]) == (8, [])
+    assert answer["enforcement"] == sandbox.run("exit 8", policy=policy)["enforcement"]
+
+
+def test_a_shim_started_ahead_ends_with_a_policy_that_is_refused(sandbox):
+    driver = sandbox.start("true", ahead=True, policy={"write": ["/etc"]})
+    out, _ = driver.communicate(timeout=30)
+    assert b"unenforceable" in out
+    assert sandbox.gone() == []
+
+
 def test_a_supervisor_with_other_children_keeps_the_right_status(sandbox):
     """P-TT-10: exec from a shell that already has a child, which ends early."""
     driver = sandbox.start("exit 9", prefix=["sh", "-c", 'sleep 0.05 & exec "$@"', "sh"])

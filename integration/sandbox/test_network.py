@@ -144,6 +144,23 @@ def test_abstract_sockets_of_the_host_are_out_of_reach(sandbox):
         assert service.visitors == 0
 
 
+def test_abstract_sockets_are_out_of_reach_with_the_whole_network_too(sandbox):
+    """P-SC-02: where the kernel can scope them, else it is said."""
+    name = f"\0doorward-{sandbox.marker}"
+    code = connect(name)[-1] + (
+        "s = socket.socket(socket.AF_UNIX); s.bind('\\0own'); s.listen()\n"
+        "c = socket.socket(socket.AF_UNIX); c.connect('\\0own'); print('own')\n"
+    )
+    with Service(name) as service:
+        answer = sandbox.run(["/usr/bin/python3", "-c", code], policy={"network": "full"})
+        if answer["notices"]:
+            assert "abstract" in answer["notices"][0]
+        else:
+            assert answer["stdout"].split()[0] == "refused", answer
+            assert service.visitors == 0
+        assert answer["stdout"].split()[-1] == "own"
+
+
 def test_a_socket_that_is_not_there_cannot_be_granted(sandbox):
     answer = sandbox.run("true", policy={"allow_unix": ["/run/no-such.sock"]})
     assert answer["entry"] == "/run/no-such.sock"

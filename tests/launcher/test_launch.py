@@ -22,6 +22,7 @@ def launch(stdio=Stdio(3, 4, 5), handover=-1):  # noqa: B008
         policy_id="p",
         deadline_s=2.5,
         cache_dir="/c",
+        scoped=True,
         stdio=stdio,
         handover=handover,
     )
