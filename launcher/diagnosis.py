@@ -198,6 +198,8 @@ def explain_step(
     match step:
         case "proc":
             return LaunchFailure("sandbox", *_proc(facts))
+        case "identity":
+            return LaunchFailure("sandbox", *_uid_map(facts))
         case "exec":
             return failure_of_exec(name, number)
         case "directory":

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 SETUP_DEADLINE_S = 10.0
 # For a second look at a start that failed.
 _EXPLAIN_DEADLINE_S = 15.0
+_APPARMOR = "/proc/sys/kernel/apparmor_restrict_unprivileged_userns"
 # <linux/sched.h>
 _CLONE_NEWUSER = 0x10000000
 _CLONE_NEWPID = 0x20000000
@@ -60,7 +61,7 @@ class Linux:
         Good for a run that is confined or has a network of its own; another one simply does not use it.
         """
         if self._seed is None:
-            self._seed = plant(_CLONE_NEWUSER | _CLONE_NEWPID | _CLONE_NEWNET)
+            self._seed = plant(_allowed(_CLONE_NEWUSER | _CLONE_NEWPID | _CLONE_NEWNET))
 
     def close(self) -> None:
         """Ends a shim that was started ahead and that no confinement took."""
@@ -187,6 +188,12 @@ class LinuxConfinement:
             raise
         return ShimProcess(seed, launch, lambda report: self._conclude(report, command, found))
 
+    def start_ahead(self) -> None:
+        """Forks the next run's shim now, so that its namespaces are there when the command is."""
+        if self._seed is None:
+            self._planted = True
+            self._seed = plant(self._namespaces())
+
     def close(self) -> None:
         """Ends a shim that was started ahead and not used."""
         if self._seed is not None:
@@ -270,7 +277,7 @@ class LinuxConfinement:
             flags |= _CLONE_NEWNET
         if flags and self._user:
             flags |= _CLONE_NEWUSER
-        return flags
+        return _allowed(flags)
 
     # --- the end
 
@@ -337,6 +344,19 @@ class LinuxConfinement:
             f"{name} could not be started: its format is not what the kernel takes, or a path of the policy "
             "went away for a moment.",
         )
+
+
+def _allowed(namespaces: int) -> int:
+    """The namespaces we may make ourselves. Where AppArmor reserves user namespaces for programs with a
+    profile, making one works and is then good for nothing; bubblewrap has such a profile."""
+    if namespaces & _CLONE_NEWUSER and os.geteuid() != 0:
+        try:
+            with open(_APPARMOR, encoding="ascii") as file:
+                if file.read(2).strip() == "1":
+                    return 0
+        except OSError:
+            pass  # no such restriction here
+    return namespaces
 
 
 class Looked(NamedTuple):

@@ -30,7 +30,7 @@ from _socket import (
 from _socket import socket as Socket
 
 from doorward.launcher.interface import PROXY_PORT
-from doorward.launcher.syscalls import CLONE_NEWNET, CLONE_NEWUSER, setns, unshare
+from doorward.launcher.syscalls import CLONE_NEWNET, CLONE_NEWUSER, setns
 
 _SIOCGIFFLAGS = 0x8913  # <linux/sockios.h>
 _SIOCSIFFLAGS = 0x8914
@@ -42,18 +42,12 @@ _BACKLOG = 1024
 _DEADLINE_S = 5.0
 
 
-def enter(flags: int) -> None:
-    """Makes the namespaces in `flags`; the caller keeps its own ids in a new user namespace. Raises OSError.
-
-    Called with CLONE_NEWUSER it must be single-threaded (unshare(2)); a fresh fork is.
-    """
-    uid, gid = os.geteuid(), os.getegid()
-    unshare(flags)
-    if flags & CLONE_NEWUSER:
-        # without `deny` an ordinary user may not write the group map (user_namespaces(7))
-        _write("/proc/self/setgroups", "deny")
-        _write("/proc/self/uid_map", f"{uid} {uid} 1")
-        _write("/proc/self/gid_map", f"{gid} {gid} 1")
+def keep_identity(uid: int, gid: int) -> None:
+    """Maps the ids the caller had before it made its user namespace to themselves. Raises OSError."""
+    # without `deny` an ordinary user may not write the group map (user_namespaces(7))
+    _write("/proc/self/setgroups", "deny")
+    _write("/proc/self/uid_map", f"{uid} {uid} 1")
+    _write("/proc/self/gid_map", f"{gid} {gid} 1")
 
 
 def bring_loopback_up() -> None:

@@ -60,8 +60,21 @@ class Confinement(Protocol):
         """
 
 
+    def start_ahead(self) -> None:
+        """Let what the next run will need come up now, before it is asked for."""
+
+    def close(self) -> None:
+        """End what was started ahead and not used."""
+
+
 class Backend(Protocol):
     """One platform's door."""
+
+    def start_ahead(self) -> None:
+        """Let what the first run will need come up now, before its policy is known."""
+
+    def close(self) -> None:
+        """End what was started ahead and that no confinement took."""
 
     def prepare(self, policy: SandboxPolicy) -> Confinement:
         """Raises SandboxUnavailable, or UnenforceableRule naming the entry."""

@@ -116,9 +116,9 @@ class Shim:
             result = {"error": {"step": refused.step, "errno": refused.number}}
         finally:
             self._end_everything()
-        self._keeper.put_back(final=True)
-        if self._guard is not None:
-            self._guard.close()
+            self._keeper.put_back(final=True)
+            if self._guard is not None:
+                self._guard.close()
         result["undone"] = [list(undone) for undone in _shortened(self._keeper.report)]
         try:
             os.write(self._channel, json.dumps(result).encode() + b"\n")
@@ -131,20 +131,25 @@ class Shim:
         """Makes the namespaces and listeners; a failure is kept for the report of a launch that comes."""
         if not flags:
             return None
-        from doorward.launcher.syscalls import CLONE_NEWNET, CLONE_NEWPID
+        from doorward.launcher.syscalls import CLONE_NEWNET, CLONE_NEWPID, CLONE_NEWUSER, unshare
 
+        identity = os.geteuid(), os.getegid()
         try:
-            namespaces.enter(flags)
+            unshare(flags)
         except OSError:
             return None  # only bubblewrap may make them here, or nobody; it will say
         self._ours_first = True
         self._own_pids = bool(flags & CLONE_NEWPID)
-        if flags & CLONE_NEWNET:
-            try:
+        step = "identity"
+        try:
+            if flags & CLONE_NEWUSER:
+                namespaces.keep_identity(*identity)
+            step = "network"
+            if flags & CLONE_NEWNET:
                 namespaces.bring_loopback_up()
                 self._listeners = namespaces.listen()
-            except OSError as error:
-                return Refused("network", error.errno or errno.EIO)
+        except OSError as error:
+            return Refused(step, error.errno or errno.EIO)
         return None
 
     def _receive(self) -> Launch | None:
@@ -250,6 +255,7 @@ class Shim:
             ready = dict(poll.poll(timeout))
             now = time.monotonic()
             if self._supervisor in ready:
+                poll.unregister(self._supervisor)
                 killed = True
                 self._kill()
             if self._status in ready:

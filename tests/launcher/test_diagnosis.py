@@ -68,6 +68,9 @@ def test_a_directory_that_is_gone():
 
 STEPS = [
     ("proc", errno.EPERM, "sandbox", "/proc"),
+    ("identity", errno.EPERM, "sandbox", "uid map"),
+    ("scope", errno.EPERM, "sandbox", "landlock"),
+    ("stream", errno.ESTALE, "sandbox", "standard input"),
     ("exec", errno.ENOENT, "not-found", "tool"),
     ("exec", errno.EACCES, "not-executable", "Permission denied"),
     ("exec", errno.E2BIG, "too-large", "more than the kernel takes"),

@@ -112,6 +112,18 @@ def test_another_platform_says_so(monkeypatch):
         backend()
 
 
+@pytest.mark.parametrize(("text", "uid", "made"), [("1\n", 1000, 0), ("0\n", 1000, 7), ("1\n", 0, 7), (None, 1000, 7)])
+def test_user_namespaces_that_would_be_good_for_nothing_are_left_to_bubblewrap(tmp_path, monkeypatch, text, uid, made):
+    """P-NS-02: AppArmor's restriction does not concern root."""
+    if text is not None:
+        (tmp_path / "restrict").write_text(text)
+    monkeypatch.setattr(linux, "_APPARMOR", str(tmp_path / "restrict"))
+    monkeypatch.setattr(os, "geteuid", lambda: uid)
+    user = linux._CLONE_NEWUSER
+    assert linux._allowed(user | 7) == (0 if made == 0 else user | 7)
+    assert linux._allowed(7) == 7
+
+
 # What the supervisor's start must not pay for on the door's account.
 HEAVY = {
     *("dataclasses", "asyncio", "subprocess", "pathlib", "argparse", "logging", "shutil", "tempfile", "uuid", "base64"),
