@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from doorward.configuration import Configuration, load
 from doorward.configuration_schema import NETWORK_OF_MODE
@@ -16,19 +16,15 @@ from doorward.proxy_process import ProxyProcess
 from doorward.sessions.home import Home, StoreError, default_home
 from doorward.supervisor import Supervisor
 
+if TYPE_CHECKING:
+    from doorward.launcher.protocols import Backend
 
-def open_supervisor(options: Mapping[str, Any], proxy: ProxyProcess | None) -> Supervisor:
+
+def open_supervisor(options: Mapping[str, Any], proxy: ProxyProcess | None, door: Backend) -> Supervisor:
     """The supervisor for `options` (see `commands/run_options.opening_of`). Raises UsageError, EngineError."""
     plan = plan_for(options, os.environ)
     if proxy is not None and plan.proxied:
-        proxy.configure(plan.proxy_settings)  # it reads them while the launcher is imported
-    from doorward.launcher.backend import backend
-    from doorward.launcher.interface import SandboxUnavailable
-
-    try:
-        door = backend()
-    except SandboxUnavailable as error:
-        raise EngineError(error.sentence, error.remedy) from None
+        proxy.configure(plan.proxy_settings)
     return Supervisor(plan, proxy, door, interactive=bool(options.get("interactive")))
 
 

@@ -34,9 +34,10 @@ def main(descriptor: int) -> int:
                 try:
                     message = json.loads(line)
                     if "open" in message:
+                        from doorward.door_ahead import door_ahead
                         from doorward.opening import open_supervisor
 
-                        supervisor = open_supervisor(message["open"], proxy)
+                        supervisor = open_supervisor(message["open"], proxy, door_ahead())
                         supervisor.prepare()
                         answer: dict[str, Any] = {"opened": {"notices": supervisor.notices}}
                     else:
@@ -47,6 +48,8 @@ def main(descriptor: int) -> int:
                 except EngineError as error:
                     answer = {"error": {"kind": "engine", "sentence": error.sentence, "remedy": error.remedy}}
                 wire.sendall(json.dumps(answer).encode() + b"\n")
+                if "observation" in answer and supervisor is not None:
+                    supervisor.start_ahead()
     except (BrokenPipeError, ConnectionResetError):
         pass  # the program that opened the session is gone
     finally:

@@ -136,6 +136,10 @@ class Supervisor:
             self._proxy.serve()
         self._confine()
 
+    def start_ahead(self) -> None:
+        """Let the next command's sandbox come up while nobody waits for it."""
+        self._confine().start_ahead()
+
     def run(self, request: Request) -> "Observation":
         """One turn, from the gates to its observation."""
         started = time.monotonic()
@@ -180,7 +184,9 @@ class Supervisor:
         return SessionLog.create(self._plan.home, cwd=self.workspace, name=self._plan.name)
 
     def close(self) -> None:
-        """End the proxy and close the rollout."""
+        """End the proxy, close the rollout, and end what was started ahead."""
+        if self._confinement is not None:
+            self._confinement.close()
         if self._proxy is not None:
             self._proxy.close()
             self._proxy = None

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from doorward.proxy_process import ProxyProcess
 
 if TYPE_CHECKING:
+    from doorward.launcher.protocols import Backend
     from doorward.observation import Observation
     from doorward.options import Parsed
 
@@ -33,6 +34,18 @@ def main(args: list[str]) -> int:
 
 
 def _run(args: list[str], proxy: ProxyProcess | None) -> int:
+    if proxy is None:
+        return _supervise_or_help(args, None, None)
+    from doorward.door_ahead import door_ahead
+
+    door = door_ahead()
+    try:
+        return _supervise_or_help(args, proxy, door)
+    finally:
+        door.close()
+
+
+def _supervise_or_help(args: list[str], proxy: ProxyProcess | None, door: Backend | None) -> int:
     from doorward.commands.run_options import RUN_OPTIONS
     from doorward.options import HelpWanted, help_text, parse
 
@@ -41,10 +54,10 @@ def _run(args: list[str], proxy: ProxyProcess | None) -> int:
     except HelpWanted:
         print(help_text(_USAGE, _SUMMARY, RUN_OPTIONS, _EXAMPLES), end="")
         return 0
-    return _supervise(parsed, proxy)
+    return _supervise(parsed, proxy, door)
 
 
-def _supervise(parsed: Parsed, proxy: ProxyProcess | None) -> int:
+def _supervise(parsed: Parsed, proxy: ProxyProcess | None, door: Backend | None) -> int:
     from doorward import exit_status
     from doorward.commands.run_options import command_of, opening_of, seconds
     from doorward.opening import open_supervisor
@@ -55,7 +68,8 @@ def _supervise(parsed: Parsed, proxy: ProxyProcess | None) -> int:
     options = opening_of("run", parsed)
     argv, cwd = command_of("run", parsed)
     timeout = seconds("run", "timeout", parsed.last("timeout")) if parsed.has("timeout") else None
-    supervisor = open_supervisor(options, proxy)
+    assert door is not None  # there is a command, so there was a word
+    supervisor = open_supervisor(options, proxy, door)
     try:
         open_streams = (
             captured if as_json else (lambda _: untouched()) if parsed.has("no-record-output") else passed_through

@@ -21,7 +21,7 @@ NEVER = {
 OURS = {
     "doorward": {
         "__main__", "commands", "commands.dispatch", "commands.run", "commands.run_options", "configuration",
-        "configuration_gather", "configuration_schema", "errors", "exit_status", "inner_environment", "judgement",
+        "configuration_gather", "configuration_schema", "door_ahead", "errors", "exit_status", "inner_environment", "judgement",
         "named_tuple", "network_settings", "observation", "opening", "options", "plan", "programs", "proxy_process",
         "relay", "session_log", "shell_action", "streams", "supervisor", "turn", "version", "working_folder",
     },
@@ -35,7 +35,8 @@ OURS = {
     },
     "doorward.launcher": {
         "backend", "bubblewrap", "command_check", "git_directories", "globs", "guards", "interface", "launch",
-        "linux", "masks", "mounts", "outcome", "plan", "process", "protected", "rules", "seccomp", "streams", "survey",
+        "linux", "masks", "mounts", "outcome", "plan", "process", "protected", "rules", "seccomp", "seed", "streams",
+        "survey",
         "syscall_rules", "unix_sockets",
     },
 }  # fmt: skip
@@ -68,13 +69,18 @@ def held(*_):
             return interface.Outcome(0)
         def close(self):
             os.close(self.ended)
-        def send_plan(self, *_):
+        def release(self):
             pass
-        release = send_plan
 
     return Held()
 
-linux.LinuxConfinement._fork = held
+class Seed:
+    namespaces = 0
+    def discard(self):
+        pass
+
+linux.plant = lambda namespaces: Seed()
+linux.ShimProcess = held
 configuration._unread_file = lambda *_: None  # what lies above the temporary folder is not of this test
 from doorward.__main__ import main
 
