@@ -21,7 +21,8 @@ NEVER = {
 OURS = {
     "doorward": {
         "__main__", "commands", "commands.dispatch", "commands.run", "commands.run_options", "configuration",
-        "configuration_gather", "configuration_schema", "door_ahead", "errors", "exit_status", "inner_environment", "judgement",
+        "configuration_gather", "configuration_schema", "door_ahead", "errors",
+        "exit_status", "inner_environment", "judgement",
         "named_tuple", "network_settings", "observation", "opening", "options", "plan", "programs", "proxy_process",
         "relay", "session_log", "shell_action", "streams", "supervisor", "turn", "version", "working_folder",
     },
