@@ -83,7 +83,9 @@ _STEPS = {
     "the proxy cannot start": "import doorward.proxy.process as m; m.run_proxy = boom",
     "the filter cannot be built": "import doorward.launcher.linux as m; m.filter_bytes = boom",
     "the mounts cannot be planned": "import doorward.launcher.linux as m; m.survey = boom",
-    "the namespaces cannot be made": "import doorward.launcher.namespaces as m; m.keep_identity = m.join_network = boom",
+    "the namespaces cannot be made": (
+        "import doorward.launcher.namespaces as m; m.keep_identity = m.join_network = boom"
+    ),
     "the listeners cannot be opened": "import doorward.launcher.namespaces as m; m.listen = boom",
     "the rollout cannot be made": "import doorward.sessions.rollout as m; m.Rollout.create = boom",
     "the environment cannot be recorded": "import doorward.session_log as m; m.environment_record = boom",
