@@ -33,8 +33,8 @@ def dial_for(plan: Plan) -> Dial:
         sandbox_mode=configuration.text("sandbox_mode"),
         approval_policy=configuration.text("approval_policy"),
         writable_roots=tuple(os.path.realpath(path) for path in sandbox.write),
-        read_only=_literal(sandbox.read_only),
-        hidden=_literal(sandbox.deny_read),
+        read_only=_literal(sandbox.read_only, sandbox.workspace),
+        hidden=_literal(sandbox.deny_read, sandbox.workspace),
         home=os.path.realpath(plan.home.path),
         network=configuration.optional_text("network.mode"),
         features=frozenset(name for name, on in configuration.features().items() if on),
@@ -65,6 +65,10 @@ def context_for(plan: Plan) -> TurnContext:
     )
 
 
-def _literal(paths: Sequence[str]) -> tuple[str, ...]:
+def _literal(entries: Sequence[str], workspace: str) -> tuple[str, ...]:
     """Those the gates can compare with a declared write; what a glob matches is the kernel's to hold."""
-    return tuple(os.path.realpath(path) for path in paths if not any(char in path for char in "*?["))
+    return tuple(
+        os.path.realpath(os.path.join(workspace, os.path.expanduser(entry)))
+        for entry in entries
+        if not any(char in entry for char in "*?[")
+    )

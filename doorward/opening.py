@@ -39,8 +39,9 @@ def plan_for(options: Mapping[str, Any], env: Mapping[str, str]) -> Plan:
         mode=Mode.UNCONFINED if bypass else Mode(mode),
         workspace=cwd,
         write=_paths(configuration.strings("filesystem.write"), cwd),
-        read_only=_paths(configuration.strings("filesystem.read_only"), cwd),
-        deny_read=_paths(configuration.strings("filesystem.deny_read"), cwd),
+        # as written: to the launcher a pattern without a slash matches at every depth
+        read_only=configuration.strings("filesystem.read_only"),
+        deny_read=configuration.strings("filesystem.deny_read"),
         allow_unix=_paths(configuration.strings("filesystem.allow_unix"), cwd),
         network=NETWORK_OF_MODE[mode] if chosen is None else chosen,  # type: ignore[arg-type]
         home=home.path,
@@ -89,7 +90,7 @@ def _loaded(options: Mapping[str, Any], env: Mapping[str, str]) -> tuple[Home, s
 
 
 def _paths(entries: Sequence[str], cwd: str) -> tuple[str, ...]:
-    """Absolute paths (globs stay globs); `~` is the caller's home."""
+    """Absolute paths; `~` is the caller's home."""
     return tuple(os.path.join(cwd, os.path.expanduser(entry)) for entry in entries)
 
 

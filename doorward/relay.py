@@ -68,8 +68,18 @@ class Outlet:
         self._waiting = bytes(view[sent:])
 
 
+_STARTER_SAYS: Final = b"bwrap: "
+"""How every message of bubblewrap begins."""
+
+_HELD_AT_MOST: Final = 8192
+
+
 class Inlet:
-    """One stream of the command: the reading end, its name, where it goes."""
+    """One stream of the command: the reading end, its name, where it goes.
+
+    What bubblewrap says when it cannot start a command comes on the same stream. So a beginning that looks like it is
+    held back until it is clear whose it was: with the next output, or at the end.
+    """
 
     def __init__(self, name: Stream, fd: int, outlet: Outlet, record: Callable[[Stream, bytes], None]) -> None:
         self.name = name
@@ -77,6 +87,8 @@ class Inlet:
         self.outlet = outlet
         self.open = True
         self._record = record
+        self._held = b""
+        self._started = False
 
     def pump(self) -> None:
         """Read once and pass on. Closes itself at end of file, or when nobody reads the outlet any more."""
@@ -86,21 +98,42 @@ class Inlet:
             if error.errno != errno.EIO:  # a pseudo-terminal says EIO when its last user is gone (pty(7))
                 raise
             data = b""
-        if data:
-            self._record(self.name, data)
-            self.outlet.write(data)
+        if data and not self._hold(data):
+            self._pass(self._held + data)
+            self._held = b""
         if not data or self.outlet.broken:
             self.close()
 
-    def drain(self) -> None:
-        """Take everything that is still there. Called when no process of the command can write any more."""
+    def _hold(self, data: bytes) -> bool:
+        if self._started:
+            return False
+        together = self._held + data
+        if together.startswith(_STARTER_SAYS) and len(together) < _HELD_AT_MOST:
+            self._held = together
+            return True
+        return False
+
+    def _pass(self, data: bytes) -> None:
+        self._started = True
+        self._record(self.name, data)
+        self.outlet.write(data)
+
+    def drain(self, *, started: bool = True) -> None:
+        """Take everything that is still there. Called when no process of the command can write any more; `started`
+        False if the command never ran, so that what was held back is bubblewrap's."""
         poll = select.poll()
         poll.register(self.fd, select.POLLIN)
         while self.open and poll.poll(0):
             self.pump()
-            if self.outlet.waits is not None:
-                self.outlet.flush(block=True)
+            self._flush()
+        if self._held and started:
+            self._pass(self._held)
+            self._flush()
         self.close()
+
+    def _flush(self) -> None:
+        if self.outlet.waits is not None:
+            self.outlet.flush(block=True)
 
     def close(self) -> None:
         """Close the reading end; the command's next write then fails as it should."""

@@ -113,7 +113,7 @@ class TurnLoop:
             self._ask_for_the_rest()
             outcome = self._process.wait()
             for inlet in self._streams.inlets:
-                inlet.drain()
+                inlet.drain(started=outcome.failure is None)
             self._take_the_rest()
             return Waited(outcome, self._timed_out, self._proxy_stopped)
         finally:

@@ -127,3 +127,25 @@ def test_a_bubblewrap_that_fails_is_125_and_not_the_commands_failure(doorward: A
     seen = doorward("run", "--", "touch", "ran", env={"PATH": f"{fake.parent}:{os.environ['PATH']}"})
     assert seen.status == 125
     assert not (doorward.workspace / "ran").exists()
+
+
+def test_a_doorward_inside_a_doorward_says_one_line(doorward: Any, tmp_path: Path) -> None:
+    """DESIGN §6: a nested run exits 125 with one line."""
+    # the inner one's home lies in the workspace, its program wherever this one's is visible
+    argv = doorward.argv("run", "--", "true")
+    seen = doorward("run", "--", "env", f"DOORWARD_HOME={doorward.workspace}/inner", *argv)
+    if seen.status == 127:
+        pytest.skip("the interpreter lies in a folder that the sandbox does not show")
+    assert seen.status == 125
+    assert len(seen.err.splitlines()) == 1
+    assert "already runs inside one" in seen.err
+
+
+def test_a_pattern_without_a_slash_hides_at_every_depth(doorward: Any) -> None:
+    """P-FS-17, through the command line."""
+    deep = doorward.workspace / "a" / "b"
+    deep.mkdir(parents=True)
+    (deep / "my-secret.txt").write_text("k")
+    (deep / "open.txt").write_text("k")
+    seen = doorward("run", "--deny-read", "*secret*", "--", "grep", "-rl", "k", ".")
+    assert seen.out == b"./a/b/open.txt\n"

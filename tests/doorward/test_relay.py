@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import pytest
+
 from doorward.relay import Inlet, Outlet
 
 
@@ -76,3 +78,31 @@ def test_a_file_outlet_writes_at_once(tmp_path: Path) -> None:
         outlet.write(b"x" * 200_000)
         assert outlet.waits is None
     assert (tmp_path / "out").stat().st_size == 200_000
+
+
+@pytest.mark.parametrize(("started", "kept"), [(False, b""), (True, b"bwrap: no\n")])
+def test_what_bubblewrap_says_instead_of_the_command_is_not_the_commands(started: bool, kept: bytes) -> None:
+    seen = bytearray()
+    command_reads, command_writes = _pipe()
+    inlet = Inlet("stderr", command_reads, Outlet(None), lambda name, data: seen.extend(data))
+    os.write(command_writes, b"bwrap: no\n")
+    inlet.pump()
+    assert not seen
+    os.close(command_writes)
+    inlet.drain(started=started)
+    assert bytes(seen) == kept
+
+
+def test_a_command_that_goes_on_loses_nothing_of_what_looked_like_bubblewraps() -> None:
+    seen = bytearray()
+    command_reads, command_writes = _pipe()
+    inlet = Inlet("stderr", command_reads, Outlet(None), lambda name, data: seen.extend(data))
+    for piece in (b"bwrap: one\n", b"two\n"):
+        os.write(command_writes, piece)
+        inlet.pump()
+    assert bytes(seen) == b""
+    os.write(command_writes, b"x" * 9000)
+    inlet.pump()
+    assert bytes(seen) == b"bwrap: one\ntwo\n" + b"x" * 9000
+    os.close(command_writes)
+    inlet.drain()
