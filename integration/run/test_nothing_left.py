@@ -102,8 +102,8 @@ def test_fifty_concurrent_runs_ten_of_them_killed(doorward: Any) -> None:
         process.communicate(timeout=120)
         statuses.append((number, process.returncode))
     assert [status for number, status in statuses if number % 5 != 4] == [0] * 40
-    # A namespace lives as long as a process is in it, or a mount or a descriptor holds it (namespaces(7)); their numbers
-    # are used again at once, so it is these that are looked for.
+    # A namespace lives as long as a process is in it, or a mount or a descriptor holds it (namespaces(7)); their
+    # numbers are used again at once, so it is these that are looked for.
     assert _gone(marker)
     assert Path("/proc/self/mountinfo").read_text() == mounts
     assert {path for path in set(Path("/tmp").iterdir()) - temporary if "doorward" in path.name} == set()
