@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from doorward.configuration_gather import BUILT_IN, Entry, Gathering, Origin, Place, Setting
 from doorward.configuration_schema import ARRAYS, KEY, KEYS, Kind
-from doorward.gates.wording import shell_word
+from doorward.gates.wording import trusting
 from doorward.named_tuple import NamedTuple
 
 if TYPE_CHECKING:  # what a run without files, `-c` and mistakes does not need is loaded by those who do
@@ -213,8 +213,8 @@ def _project(gathering: Gathering, cwd: str, home: str) -> tuple[str, str, tuple
     unread = _unread_file(cwd, home)
     if unread is None:
         return "unknown", "", ()
-    folder = shell_word(os.path.dirname(os.path.dirname(unread)))
-    notice = f"{unread} is not read, since the project is not trusted (doorward trust {folder} would trust it)"
+    remedy = trusting(os.path.dirname(os.path.dirname(unread)))
+    notice = f"{unread} is not read, since the project is not trusted; to trust it {remedy}"
     return "unknown", "", (notice,)
 
 

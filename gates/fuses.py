@@ -7,7 +7,7 @@ from doorward.gates.dial import Dial, Trust
 from doorward.gates.features import GUARDIAN
 from doorward.gates.findings import Findings
 from doorward.gates.verdict import Cause, Effect, Gate, Reason
-from doorward.gates.wording import plain, shell_word
+from doorward.gates.wording import plain, trusting
 
 if TYPE_CHECKING:
     from doorward.gates.review import Review
@@ -81,13 +81,13 @@ def trust(dial: Dial, action: Action, findings: Findings, so_far: Effect) -> Rea
         return Reason(Gate.TRUST, switch, Effect.PASS, "a person is asked anyway")
     if not findings.changes:
         return Reason(Gate.TRUST, switch, Effect.PASS, "it is known to read only")
-    remedy = f"doorward trust {shell_word(dial.workspace)}"
+    remedy = trusting(dial.workspace)
     return Reason(
         Gate.TRUST,
         switch,
         Effect.ASK,
         "the project is marked untrusted, and only what is known to read only runs there unasked; "
-        f"`{plain(remedy)}` would change that",
+        f"to change that {plain(remedy, 400)}",
         Cause.PROJECT_UNTRUSTED,
         remedy,
     )

@@ -14,7 +14,7 @@ from doorward.gates.findings import findings_of
 from doorward.gates.fuses import guardian, trust
 from doorward.gates.sandbox_gate import sandbox
 from doorward.gates.verdict import Cause, Effect, Gate, Reason, Verdict
-from doorward.gates.wording import plain, shell_word
+from doorward.gates.wording import plain, trusting
 
 if TYPE_CHECKING:
     from doorward.gates.policy_match import PolicyMatch
@@ -71,13 +71,13 @@ def _hook_trust(dial: Dial, action: Action) -> Reason:
         return Reason(Gate.HOOK_TRUST, "trust_level=trusted", Effect.PASS, "the project is trusted")
     if action.hook_hash is not None and action.hook_hash in dial.trusted_hooks:
         return Reason(Gate.HOOK_TRUST, "trusted hook", Effect.PASS, "this very hook was trusted before")
-    remedy = f"doorward trust {shell_word(dial.workspace)}"
+    remedy = trusting(dial.workspace)
     return Reason(
         Gate.HOOK_TRUST,
         f"trust_level={state}",
         Effect.DENY,
         "the hook is not trusted: neither its project nor its present content is; "
-        f"`{plain(remedy)}` would trust the project, --dangerously-bypass-hook-trust allows this one call",
+        f"to trust the project {plain(remedy, 400)}; --dangerously-bypass-hook-trust allows this one call",
         Cause.HOOK_NOT_TRUSTED,
         remedy,
     )

@@ -19,7 +19,7 @@ from doorward.configuration_lines import lines_of
 from doorward.configuration_project import trust_of, upwards
 from doorward.configuration_schema import KEY
 from doorward.errors import EngineError, UsageError
-from doorward.gates.wording import shell_word
+from doorward.gates.wording import trusting
 from doorward.named_tuple import NamedTuple
 from doorward.options import Parsed
 from doorward.sessions.home import Home, StoreError, default_home, private_folder
@@ -135,9 +135,7 @@ def _project_file(home: Home, folder: str) -> RuleFile:
             raise UsageError(f"doorward allowlist: {part} is a link; a project's file is only changed where it is")
     unread = ""
     if trust == "unknown":
-        unread = (
-            f"{path} is not read, since the project is not trusted (doorward trust {shell_word(root)} would trust it)"
-        )
+        unread = f"{path} is not read, since the project is not trusted; to trust it {trusting(root)}"
     elif trust != "trusted":
         unread = f"{path} is not read, since the project is marked as {trust}"
     return RuleFile(path, "project", unread)
