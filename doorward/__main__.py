@@ -10,6 +10,8 @@ COMMANDS = {
     "check": "what the gates would say, nothing run",
     "proxy": "the network door alone: a proxy that reaches what its rules allow",
     "allowlist": "the network rules: show, test, add, remove, presets",
+    "features": "the switches there are: list, enable, disable",
+    "trust": "trust a project, or mark it untrusted",
     "sessions": "the sessions there are, newest first",
     "show": "print a session's rollout",
     "verify": "is a rollout as it was written",

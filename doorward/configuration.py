@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from doorward.configuration_gather import BUILT_IN, Entry, Gathering, Origin, Place, Setting
 from doorward.configuration_schema import ARRAYS, KEY, KEYS, Kind
+from doorward.gates.features import FEATURES
 from doorward.gates.wording import trusting
 from doorward.named_tuple import NamedTuple
 
@@ -30,7 +31,7 @@ class Configuration(NamedTuple):
     """All that was configured; immutable. Keys are dotted; a key that does not exist raises KeyError.
 
     `project_trust` is "trusted", "untrusted" or "unknown", `project_root` the folder that was named ("" for unknown);
-    `notices` are sentences a person should see.
+    `notices` are sentences a person should see; `stages` are those of an embedding application's own features.
     """
 
     values: Mapping[str, Setting]
@@ -38,6 +39,7 @@ class Configuration(NamedTuple):
     project_trust: str
     project_root: str
     notices: tuple[str, ...]
+    stages: Mapping[str, str] = MappingProxyType({})
 
     def value(self, key: str) -> Any:
         """The value, or its default (None for an unset key without one); an array as a tuple, `network.hosts` as a
@@ -101,10 +103,12 @@ class Configuration(NamedTuple):
         }
 
     def features(self) -> dict[str, bool]:
-        """Every feature and whether it is on."""
-        return {
-            key.name.removeprefix("features."): self.value(key.name) for key in KEYS if key.name.startswith("features.")
+        """Every feature, an embedding application's own too, and whether it is in effect."""
+        own = {
+            name: stage != "removed" and f"features.{name}" in self.values and self.values[f"features.{name}"].value
+            for name, stage in self.stages.items()
         }
+        return {feature.name: self.value(f"features.{feature.name}") for feature in FEATURES} | own
 
 
 def _copied(table: dict[str, Any]) -> dict[str, Any]:
@@ -139,6 +143,8 @@ def load(
         _override(gathering, text)
     for key, value in flags.items():
         _flag(gathering, key, value, source)
+    if gathering.own_features:
+        gathering.settle_features()
     if not gathering.problems:
         gathering.problems += _contradictions(gathering)
     if gathering.problems:
@@ -150,8 +156,20 @@ def load(
         MappingProxyType({name: tuple(entry for entry, _ in rows) for name, rows in gathering.entries.items()}),
         trust,
         root,
-        notices,
+        (*notices, *gathering.notices, *_fading_features(gathering)),
+        MappingProxyType(gathering.stages),
     )
+
+
+def _fading_features(gathering: Gathering) -> list[str]:
+    """A notice for every feature that is switched on and should not be counted on."""
+    found = []
+    for name, stage in gathering.stages.items():
+        setting = gathering.values.get(f"features.{name}")
+        if setting is not None and setting.value and stage in ("deprecated", "removed"):
+            effect = "which will go" if stage == "deprecated" else "so this does nothing"
+            found.append(f"{setting.origin.where}: the feature {name} is {stage}, {effect}")
+    return found
 
 
 def _file(gathering: Gathering, path: str, short: str, rank: int, layer: str) -> bool:
@@ -214,7 +232,7 @@ def _project(gathering: Gathering, cwd: str, home: str) -> tuple[str, str, tuple
     if unread is None:
         return "unknown", "", ()
     remedy = trusting(os.path.dirname(os.path.dirname(unread)))
-    notice = f"{unread} is not read, since the project is not trusted; to trust it {remedy}"
+    notice = f"{unread} is not read, since the project is not trusted; `{remedy}` trusts it"
     return "unknown", "", (notice,)
 
 

@@ -37,7 +37,9 @@ is an error then; with `"off"` an allow is one if it stands in the same layer or
 
 ## Projects and trust
 
-A project's own `.doorward/config.toml` is read only if `$DOORWARD_HOME/config.toml` says
+A project's own `.doorward/config.toml` is read only if the project is trusted. `doorward trust` says so for the folder
+you are in (`doorward trust PATH` for another; `--untrusted` and `--forget` take it back), by writing into
+`$DOORWARD_HOME/config.toml`
 
 ```toml
 [projects."/path/of/the/project"]

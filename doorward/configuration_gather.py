@@ -3,9 +3,11 @@
 import os
 import re
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from doorward.configuration_schema import ARRAYS, KEY, KEYS, NETWORK_OF_MODE, Key, Kind, Project, Tree, tree
+from doorward.gates.features import RENAMED
 from doorward.named_tuple import NamedTuple
 
 if TYPE_CHECKING:  # loaded where there is a mistake to tell
@@ -51,6 +53,16 @@ class Place(NamedTuple):
 Placing = Callable[[tuple[str | int, ...]], Place]
 
 
+class OwnFeature(NamedTuple):
+    """What one layer says about a feature that is not doorward's."""
+
+    name: str
+    value: object
+    rank: int
+    place: Placing
+    layer: str
+
+
 class Gathering:
     """What the layers say, in the order in which they are added, and every mistake in them."""
 
@@ -60,6 +72,11 @@ class Gathering:
         self.entries: dict[str, list[tuple[Entry, int]]] = {}
         self.projects: dict[str, str] = {}
         """Level by real path."""
+        self.stages: dict[str, str] = {}
+        """An embedding application's own features: stage by name."""
+        self.notices: list[str] = []
+        self.own_features: list[OwnFeature] = []
+        """Switches of features that are not doorward's; a later layer may yet register them."""
         self._env = env
         self._tree: Tree | None = None
 
@@ -91,6 +108,13 @@ class Gathering:
         for name, value in table.items():
             here = (*path, name)
             below = node.get(name, node.get("*"))
+            if below is None and path == ("features",):
+                if name in RENAMED:
+                    self.notices.append(f"{place(here).origin.where}: features.{name} is now features.{RENAMED[name]}")
+                    here, below = (*path, RENAMED[name]), node[RENAMED[name]]
+                else:
+                    self.own_features.append(OwnFeature(name, value, rank, place, layer))
+                    continue
             if below is None:
                 self._problem(place, here, "there is no such key", _suggestion(here))
             elif isinstance(below, Key):
@@ -122,9 +146,7 @@ class Gathering:
         from doorward.configuration_value import checked  # only where some layer says something
 
         mistakes = len(self.problems)
-        kept = checked(
-            key, value, self._env, lambda inner, text, right: self._problem(place, (*path, *inner), text, right)
-        )
+        kept = checked(key, value, self._env, partial(self._complain, place, path))
         if len(self.problems) > mistakes:
             return
         if key.kind in ARRAYS:
@@ -135,12 +157,40 @@ class Gathering:
             self._pin(key, path, kept, rank, place, layer)
         elif key.name == "projects.*.trust_level":
             self._trust(path, str(kept), place)
+        elif key.name == "feature_stages.*":
+            if f"features.{path[1]}" in KEY:
+                self._problem(place, path, "is doorward's own feature, whose stage cannot be set", None)
+            self.stages[path[1]] = str(kept)
         elif layer == "project" and _looser(key, str(kept), str(before.get(key.name))):
             self._problem(
                 place, path, f"a project can only make this stricter, and below it stands {before[key.name]}", None
             )
         else:
             self.values[key.name] = Setting(kept, place(path).origin, rank)
+
+    def settle_features(self) -> None:
+        """After the last layer: take the switches of features that were registered; the others are mistakes."""
+        for name, value, rank, place, layer in self.own_features:
+            path = ("features", name)
+            if layer == "project":
+                self._problem(
+                    place, path, "a project's own file cannot set this", "set it in $DOORWARD_HOME/config.toml"
+                )
+            elif name not in self.stages:
+                register = f'an application\'s own is registered with feature_stages.{dotted((name,))} = "experimental"'
+                self._problem(place, path, "there is no such key", _suggestion(path) or register)
+            elif not isinstance(value, bool):
+                from doorward.configuration_value import checked
+
+                row = Key(f"features.{name}", Kind.SWITCH, False, "")
+                checked(row, value, self._env, partial(self._complain, place, path))
+            else:
+                self.values[f"features.{name}"] = Setting(value, place(path).origin, rank)
+
+    def _complain(
+        self, place: Placing, path: tuple[str, ...], inner: tuple[str | int, ...], text: str, right: str | None
+    ) -> None:
+        self._problem(place, (*path, *inner), text, right)
 
     def _pin(self, key: Key, path: tuple[str, ...], pins: Any, rank: int, place: Placing, layer: str) -> None:
         rows = self.entries.setdefault(key.name, [])

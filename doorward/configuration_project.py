@@ -16,7 +16,7 @@ def trust_of(cwd: str, levels: Mapping[str, str]) -> tuple[str, str] | None:
     for folder in upwards(real):
         if folder in levels:
             return levels[folder], folder
-    repository = _repository_of_worktree(real)
+    repository = repository_of_worktree(real)
     for folder in upwards(repository) if repository is not None else ():
         if folder in levels:
             return levels[folder], folder
@@ -33,7 +33,7 @@ def upwards(folder: str) -> Iterator[str]:
         folder = above
 
 
-def _repository_of_worktree(cwd: str) -> str | None:
+def repository_of_worktree(cwd: str) -> str | None:
     """The main repository of the linked worktree that holds `cwd` (gitrepository-layout(5)), or None.
 
     The repository must point back: a `.git` file alone, which anybody can write, claims nothing.

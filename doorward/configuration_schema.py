@@ -6,7 +6,7 @@ A key that nothing reads must not be here. To add one, add a row.
 from enum import StrEnum
 from typing import Final, Literal
 
-from doorward.gates.features import FEATURES
+from doorward.gates.features import FEATURES, STAGES
 from doorward.named_tuple import NamedTuple
 
 
@@ -193,6 +193,14 @@ KEYS: Final = (
             option="--enable, --disable",
         )
         for feature in FEATURES
+    ),
+    Key(
+        "feature_stages.*",
+        Kind.CHOICE,
+        None,
+        "An embedding application's own feature: how far it has come. It is then switched under `[features]` like any "
+        "other, off until it is enabled",
+        STAGES,
     ),
     Key(
         "projects.*.trust_level",

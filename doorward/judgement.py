@@ -28,6 +28,7 @@ def judgement_of(plan: Plan) -> Judgement:
 def dial_for(plan: Plan) -> Dial:
     """Where the dial of autonomy stands for this plan."""
     configuration, sandbox = plan.configuration, plan.sandbox
+    features = configuration.features()
     return Dial(
         workspace=sandbox.workspace,
         sandbox_mode=configuration.text("sandbox_mode"),
@@ -37,7 +38,8 @@ def dial_for(plan: Plan) -> Dial:
         hidden=_literal(sandbox.deny_read, sandbox.workspace),
         home=os.path.realpath(plan.home.path),
         network=configuration.optional_text("network.mode"),
-        features=frozenset(name for name, on in configuration.features().items() if on),
+        features=frozenset(name for name, on in features.items() if on),
+        known_features=frozenset(features),
         project_trust=configuration.project_trust,
         bypass_approvals_and_sandbox=plan.bypass,
         canonical=os.path.realpath,

@@ -94,19 +94,11 @@ def _paths(entries: Sequence[str], cwd: str) -> tuple[str, ...]:
     return tuple(os.path.join(cwd, os.path.expanduser(entry)) for entry in entries)
 
 
-_SYSTEM_FOLDERS = frozenset(
-    ("/", "/bin", "/boot", "/dev", "/etc", "/home", "/lib", "/lib32", "/lib64", "/libx32", "/media", "/mnt", "/opt",
-     "/proc", "/run", "/sbin", "/srv", "/sys", "/tmp", "/usr", "/usr/local", "/var", "/var/tmp")
-)  # fmt: skip
-_SYSTEM_TREES = (
-    *("/boot/", "/dev/", "/etc/", "/proc/", "/sys/"),
-    *(f"/usr/{part}/" for part in ("bin", "include", "lib", "lib64", "libexec", "sbin", "share")),
-)
-
-
 def _check_workspace(cwd: str, home: Home) -> None:
     """A workspace may be written: it is never the system, nor where doorward keeps its records (DESIGN §4)."""
-    if cwd in _SYSTEM_FOLDERS or f"{cwd}/".startswith(_SYSTEM_TREES):
+    from doorward.working_folder import SYSTEM_FOLDERS, SYSTEM_TREES
+
+    if cwd in SYSTEM_FOLDERS or f"{cwd}/".startswith(SYSTEM_TREES):
         raise UsageError(
             f"doorward: {cwd} is a system folder and cannot be the workspace; "
             "change to a project folder, or name one with -C"

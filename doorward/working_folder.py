@@ -6,6 +6,18 @@ import os
 
 from doorward.errors import UsageError
 
+SYSTEM_FOLDERS = frozenset(
+    ("/", "/bin", "/boot", "/dev", "/etc", "/home", "/lib", "/lib32", "/lib64", "/libx32", "/media", "/mnt", "/opt",
+     "/proc", "/run", "/sbin", "/srv", "/sys", "/tmp", "/usr", "/usr/local", "/var", "/var/tmp")
+)  # fmt: skip
+"""Never a workspace, never a project."""
+
+SYSTEM_TREES = (
+    *("/boot/", "/dev/", "/etc/", "/proc/", "/sys/"),
+    *(f"/usr/{part}/" for part in ("bin", "include", "lib", "lib64", "libexec", "sbin", "share")),
+)
+"""Nor anything below these."""
+
 
 def working_folder(given: str | None) -> str:
     """The absolute working folder. Raises UsageError if it is gone, or is no folder."""

@@ -72,7 +72,8 @@ class Dial(NamedTuple):
     Paths are absolute and canonical. `writable_roots` are `--add-dir` and `filesystem.write`; `read_only` and
     `hidden` are `filesystem.read_only` and `filesystem.deny_read` as paths, the protected names under the writable
     roots among the former (without those granted by name). `home` is $DOORWARD_HOME, "" where there is none.
-    `network` None means that it follows the sandbox mode. `features` are those in effect. `trusted_hooks` holds
+    `network` None means that it follows the sandbox mode. `features` are those in effect, `known_features` all that
+    can be switched on (None: not known). `trusted_hooks` holds
     content hashes, `approvals` the keys of `approval_key` that were given in this session.
 
     `policy` gives the rules an action matches (the strictest counts, their order does not); `knowledge` says what
@@ -91,6 +92,7 @@ class Dial(NamedTuple):
     home: str = ""
     network: str | None = None
     features: frozenset[str] = frozenset()
+    known_features: frozenset[str] | None = None
     project_trust: str = Trust.UNKNOWN
     trusted_hooks: frozenset[str] = frozenset()
     approvals: frozenset[str] = frozenset()

@@ -87,7 +87,7 @@ def trust(dial: Dial, action: Action, findings: Findings, so_far: Effect) -> Rea
         switch,
         Effect.ASK,
         "the project is marked untrusted, and only what is known to read only runs there unasked; "
-        f"to change that {plain(remedy, 400)}",
+        f"`{plain(remedy, 400)}` would change that",
         Cause.PROJECT_UNTRUSTED,
         remedy,
     )

@@ -14,7 +14,7 @@ from doorward.gates.findings import findings_of
 from doorward.gates.fuses import guardian, trust
 from doorward.gates.sandbox_gate import sandbox
 from doorward.gates.verdict import Cause, Effect, Gate, Reason, Verdict
-from doorward.gates.wording import plain, trusting
+from doorward.gates.wording import plain, shell_word, trusting
 
 if TYPE_CHECKING:
     from doorward.gates.policy_match import PolicyMatch
@@ -77,7 +77,7 @@ def _hook_trust(dial: Dial, action: Action) -> Reason:
         f"trust_level={state}",
         Effect.DENY,
         "the hook is not trusted: neither its project nor its present content is; "
-        f"to trust the project {plain(remedy, 400)}; --dangerously-bypass-hook-trust allows this one call",
+        f"`{plain(remedy, 400)}` trusts the project, --dangerously-bypass-hook-trust allows this one call",
         Cause.HOOK_NOT_TRUSTED,
         remedy,
     )
@@ -90,12 +90,15 @@ def _feature(dial: Dial, action: Action) -> Reason:
         return Reason(Gate.FEATURE, "needs_feature", Effect.PASS, "it needs no feature")
     if name in dial.features:
         return Reason(Gate.FEATURE, f"features.{plain(name)}=true", Effect.PASS, f"{plain(name)} is in effect")
-    remedy = f"doorward features enable {plain(name)}"
+    remedy = f"doorward features enable {shell_word(name)}"
+    off = "which is off"
+    if dial.known_features is not None and name not in dial.known_features:
+        remedy, off = f"{remedy} --stage experimental", "which nobody has registered"
     return Reason(
         Gate.FEATURE,
         f"features.{plain(name)}=false",
         Effect.DENY,
-        f"it needs the feature {plain(name)}, which is off; `{remedy}` would turn it on",
+        f"it needs the feature {plain(name)}, {off}; `{plain(remedy)}` would turn it on",
         Cause.FEATURE_OFF,
         remedy,
     )

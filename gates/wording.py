@@ -19,15 +19,6 @@ def shell_word(text: str) -> str:
     return "'" + text.replace("'", "'\"'\"'") + "'"
 
 
-def trust_line(folder: str) -> str:
-    """The line of $DOORWARD_HOME/config.toml that trusts `folder`, a TOML basic string (TOML 1.0, "String")."""
-    quoted = "".join(
-        f"\\{char}" if char in '"\\' else f"\\u{ord(char):04X}" if char < " " or char == "\x7f" else char
-        for char in folder
-    )
-    return f'projects."{quoted}".trust_level = "trusted"'
-
-
 def trusting(folder: str) -> str:
-    """What to do to trust `folder`, for a sentence."""
-    return f"write `{trust_line(folder)}` at the top of $DOORWARD_HOME/config.toml"
+    """The command that trusts `folder`."""
+    return f"doorward trust {shell_word(folder)}"

@@ -135,7 +135,7 @@ def _project_file(home: Home, folder: str) -> RuleFile:
             raise UsageError(f"doorward allowlist: {part} is a link; a project's file is only changed where it is")
     unread = ""
     if trust == "unknown":
-        unread = f"{path} is not read, since the project is not trusted; to trust it {trusting(root)}"
+        unread = f"{path} is not read, since the project is not trusted; `{trusting(root)}` trusts it"
     elif trust != "trusted":
         unread = f"{path} is not read, since the project is marked as {trust}"
     return RuleFile(path, "project", unread)

@@ -1,6 +1,7 @@
 """The layers of the configuration: what wins, what adds up, what is refused, and what every value remembers."""
 
 import os
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +13,7 @@ from doorward.configuration import Configuration, load
 from doorward.configuration_error import ConfigurationError, Problem
 from doorward.configuration_gather import Origin
 from doorward.errors import UsageError
+from doorward.project_trust import with_level
 
 
 class Machine:
@@ -237,6 +239,46 @@ def test_a_misspelt_or_mistyped_feature_is_never_silently_dead(
     assert suggestion is None or suggestion in str(problem.suggestion)
 
 
+@pytest.mark.parametrize("stated", [{"feature_stages.web": "experimental"}, None])
+def test_an_applications_own_feature_is_registered_wherever_it_is_switched(
+    machine: Machine, stated: dict[str, object] | None
+) -> None:
+    machine.config("[features]\nweb = true\n" + ("" if stated else '[feature_stages]\nweb = "under development"\n'))
+    configuration = machine.load(flags=stated or {})
+    assert configuration.features()["web"] is True
+    assert machine.load(flags={**(stated or {}), "features.web": False}).features()["web"] is False
+    machine.config('feature_stages.web = "stable"\n')
+    assert machine.load().features()["web"] is False, "off until somebody enables it"
+
+
+def test_an_applications_own_feature_is_held_to_the_same_rules(machine: Machine) -> None:
+    """P-AP-24"""
+    machine.config('[feature_stages]\nweb = "beta"\nguardian_approval = "stable"\n[features]\nwbe = true\n')
+    found = [(problem.line, problem.message) for problem in machine.problems()]
+    assert [line for line, _ in found] == [2, 3, 5]
+    assert "must be one of" in found[0][1] and "doorward's own" in found[1][1] and "no such key" in found[2][1]
+    machine.config('[feature_stages]\nweb = "stable"\n[features]\nweb = "yes"\n')
+    (problem,) = machine.problems()
+    assert (problem.line, problem.suggestion) == (4, "write true, without quotes")
+
+
+def test_a_removed_or_renamed_feature_is_said_to_be_so(machine: Machine) -> None:
+    """P-AP-24"""
+    machine.config('[feature_stages]\nold = "removed"\nlate = "deprecated"\n[features]\nold = true\nlate = true\n')
+    configuration = machine.load()
+    assert configuration.features()["old"] is False and configuration.features()["late"] is True
+    assert [notice.split(": ")[0] for notice in configuration.notices] == ["config.toml:5", "config.toml:6"]
+    machine.config("[features]\nsmart_approvals = true\n")
+    configuration = machine.load()
+    assert configuration.features()["guardian_approval"] is True
+    assert configuration.notices == ("config.toml:2: features.smart_approvals is now features.guardian_approval",)
+
+
+def test_a_project_cannot_switch_features(machine: Machine) -> None:
+    machine.project_config("features.web = true\n", more='feature_stages.web = "stable"')
+    assert "cannot set this" in machine.problems()[0].message
+
+
 def test_a_feature_at_the_wrong_level_is_told_where_it_belongs(machine: Machine) -> None:
     """P-AP-24"""
     machine.config("guardian_approval = true\n")
@@ -363,8 +405,9 @@ def test_a_projects_file_counts_only_where_it_is_trusted(machine: Machine) -> No
     assert configuration.project_trust == "unknown" and configuration.strings("network.allow") == ()
     (notice,) = configuration.notices
     # the advice does what it says
-    line = notice.split("`")[1]
-    machine.config(line)
+    program, command, folder = shlex.split(notice.split("`")[1])
+    assert (program, command) == ("doorward", "trust")
+    machine.config(with_level("", folder, "trusted"))
     assert machine.load().project_trust == "trusted"
 
 

@@ -84,6 +84,4 @@ def test_an_untrusted_project_asks_also_after_the_reviewers_yes(guarded: Dial, s
     allowing = guarded._replace(reviewer=lambda action, risks: Review(ReviewStatus.ALLOWED), project_trust="untrusted")
     verdict = resolve(allowing, shell("rm", "a"))
     assert (verdict.verdict, verdict.gate, verdict.deciding.cause) == ("ask", "trust", Cause.PROJECT_UNTRUSTED)
-    assert verdict.deciding.remedy == (
-        'write `projects."/srv/project".trust_level = "trusted"` at the top of $DOORWARD_HOME/config.toml'
-    )
+    assert verdict.deciding.remedy == "doorward trust /srv/project"
