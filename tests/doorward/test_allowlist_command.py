@@ -177,7 +177,7 @@ def test_a_project_file_that_is_not_read_is_said_to_be_so(run: Run) -> None:
     os.mkdir(".git")
     os.mkdir("below")
     status, _, err = run("add", "--project", "-C", "below", "p.test")
-    assert status == 0 and "not trusted" in err and f'projects."{os.getcwd()}".trust_level' in err
+    assert status == 0 and "not trusted" in err and f"`doorward trust {os.getcwd()}`" in err
     assert network(Path(".doorward/config.toml")) == {"allow": ["p.test"]}
 
 
