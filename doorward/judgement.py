@@ -50,6 +50,8 @@ def dial_for(plan: Plan) -> Dial:
 def context_for(plan: Plan) -> TurnContext:
     """What the rollout says about the rules a turn of this plan runs under."""
     sandbox = plan.sandbox._asdict()
+    if plan.sandbox.user is not None:
+        sandbox["user"] = plan.sandbox.user._asdict()
     return TurnContext(
         approval_policy=plan.configuration.text("approval_policy"),
         sandbox_policy=codex_sandbox_policy(

@@ -33,6 +33,7 @@ def open_session(
     home: Path | None = None,
     session: str | None = None,
     name: str | None = None,
+    user: str | None = None,
 ) -> Session:
     """Open a session: one policy, one rollout, one proxy, for many commands.
 
@@ -41,7 +42,7 @@ def open_session(
     "untrusted", "on-request" (default), "on-failure" or "never" (nobody can be asked here, so an ask is a refusal);
     `network` is "off", "proxied" or "full" and follows the sandbox mode; `cwd` is the workspace (default: here);
     `config` holds any other configuration keys, dotted; `home` replaces $DOORWARD_HOME; `session` goes on with an
-    existing session by UUID or name, `name` names a new one.
+    existing session by UUID or name, `name` names a new one; `user` is whom commands run as, where root asks.
 
     Raises UsageError for options that make no sense, EngineError if this machine cannot enforce them.
     """
@@ -66,6 +67,7 @@ def open_session_async(
     home: Path | None = None,
     session: str | None = None,
     name: str | None = None,
+    user: str | None = None,
 ) -> AsyncSession:
     """As `open_session`, to be used with `async with`; errors are raised on entering."""
     from doorward.async_session import AsyncSession  # asyncio is paid for by its users only
@@ -109,4 +111,5 @@ def _options(given: Mapping[str, Any]) -> dict[str, object]:
         "profile": given["profile"],
         "session": given["session"],
         "name": given["name"],
+        "user": given["user"],
     }

@@ -35,6 +35,11 @@ def plan_for(options: Mapping[str, Any], env: Mapping[str, str]) -> Plan:
     mode = configuration.text("sandbox_mode")
     bypass = bool(options.get("bypass"))
     chosen = configuration.optional_text("network.mode")
+    user = None
+    if (named := options.get("user")) is not None:
+        from doorward.other_user import other_user  # for few runs only
+
+        user = other_user(named)
     sandbox = SandboxPolicy(
         mode=Mode.UNCONFINED if bypass else Mode(mode),
         workspace=cwd,
@@ -47,6 +52,7 @@ def plan_for(options: Mapping[str, Any], env: Mapping[str, str]) -> Plan:
         home=home.path,
         require=configuration.text("require"),  # type: ignore[arg-type]
         cache_dir=home.cache,
+        user=None if user is None else user.identity,
     )
     proxied = sandbox.network == "proxied" and not bypass
     settings, notices = network_settings(configuration, home, env) if proxied else ({}, ())
@@ -59,6 +65,7 @@ def plan_for(options: Mapping[str, Any], env: Mapping[str, str]) -> Plan:
         bypass=bypass,
         session=_session_path(home, options.get("session"), options.get("name")),
         name=options.get("name"),
+        user=user,
         notices=(*configuration.notices, *notices),
     )
 

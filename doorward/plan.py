@@ -5,12 +5,15 @@ it is not on the way there.
 """
 
 from collections.abc import Mapping
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from doorward.configuration import Configuration
 from doorward.launcher.interface import SandboxPolicy
 from doorward.named_tuple import NamedTuple
 from doorward.sessions.home import Home
+
+if TYPE_CHECKING:
+    from doorward.other_user import OtherUser
 
 PROXY_URL: Final = "http://127.0.0.1:3128"
 """Where the proxy listens in the sandbox's own network namespace. Fixed: the namespace holds nothing else."""
@@ -18,7 +21,8 @@ PROXY_URL: Final = "http://127.0.0.1:3128"
 
 class Plan(NamedTuple):
     """Pure data. `proxy_settings` is what the proxy process is sent (allowlists/settings.py reads it); `session` is the
-    path of a rollout to go on with, `name` names a new one; `bypass` is the flag that skips approvals and sandbox."""
+    path of a rollout to go on with, `name` names a new one; `bypass` is the flag that skips approvals and sandbox;
+    `user` is whom commands run as, unless the caller."""
 
     home: Home
     configuration: Configuration
@@ -28,4 +32,5 @@ class Plan(NamedTuple):
     bypass: bool = False
     session: str | None = None
     name: str | None = None
+    user: "OtherUser | None" = None
     notices: tuple[str, ...] = ()

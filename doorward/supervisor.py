@@ -201,15 +201,21 @@ class Supervisor:
         streams: Streams | None = None
         try:
             confinement = self._confine()
+            user, passed = self._plan.user, self._plan.configuration.strings("env.pass")
             inner = build(
-                request.env,
+                request.env if user is None else user.variables(request.env, passed),
                 inherit=self._plan.configuration.text("env.inherit"),
-                passed=self._plan.configuration.strings("env.pass"),
+                passed=passed,
                 proxy_url=PROXY_URL if self._proxy is not None else None,
             )
             inner = inner._replace(variables=confinement.environment(inner.variables))
             self.withheld = inner.withheld
             streams = request.open_streams(recording.feed)
+            if user is not None:
+                from doorward.other_user import give_streams
+
+                terminal = () if streams.terminal is None else (streams.terminal.slave,)
+                give_streams(user.identity, (*streams.ours, *terminal))
             process = confinement.spawn(
                 Command(request.argv, request.cwd, inner.variables),
                 Stdio(

@@ -152,6 +152,11 @@ _PLAIN = (
     ),
     (r"Unknown option (\S+)", "This bubblewrap is too old: it does not know {0}.", INSTALL),
     (
+        r"Can't (?:find source path|get type of source) (.*?): Permission denied$",
+        "{0} cannot be reached by the user the command runs as.",
+        "Open the way to it for that user, or leave it out of the policy.",
+    ),
+    (
         r"Can't (?:find source path|get type of source) (.*?)(?:: [A-Z][^:]*)?$",
         "{0} went away while the sandbox was being set up.",
         "Try again.",
@@ -200,6 +205,8 @@ def explain_step(
             return LaunchFailure("sandbox", *_proc(facts))
         case "identity":
             return LaunchFailure("sandbox", *_uid_map(facts))
+        case "namespaces":
+            return LaunchFailure("sandbox", *_namespaces(facts))
         case "exec":
             return failure_of_exec(name, number)
         case "directory":

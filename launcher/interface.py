@@ -25,9 +25,19 @@ class Mode(StrEnum):
     UNCONFINED = "unconfined"
 
 
+class Identity(NamedTuple):
+    """Whom a command runs as when that is not the caller; `groups` are the supplementary ones."""
+
+    name: str
+    uid: int
+    gid: int
+    groups: tuple[int, ...]
+
+
 class SandboxPolicy(NamedTuple):
     """What a run may touch. Paths are absolute, relative to the workspace, or start with `~/`;
-    `write`, `read_only` and `deny_read` may be globs (`*`, `?`, `[...]`, `**`)."""
+    `write`, `read_only` and `deny_read` may be globs (`*`, `?`, `[...]`, `**`). `user` is another user than the
+    caller, who must be root then."""
 
     mode: Mode
     workspace: str
@@ -39,6 +49,7 @@ class SandboxPolicy(NamedTuple):
     deny_read: tuple[str, ...] = ()
     allow_unix: tuple[str, ...] = ()
     require: Require = "full"
+    user: Identity | None = None
 
 
 class Enforcement(NamedTuple):

@@ -2,8 +2,9 @@
 
 import json
 from collections.abc import Sequence
+from typing import Any
 
-from doorward.launcher.interface import Stdio
+from doorward.launcher.interface import Identity, Stdio
 from doorward.launcher.plan import Plan, plan_from
 from doorward.named_tuple import NamedTuple
 
@@ -28,6 +29,7 @@ class Launch(NamedTuple):
     deadline_s: float  # for bubblewrap's first sign of life
     cache_dir: str
     scoped: bool  # keep abstract unix sockets of others out of reach, where the network is the host's
+    user: Identity | None  # whom the command runs as, unless the caller
     stdio: Stdio
     handover: int = -1
 
@@ -45,11 +47,17 @@ class Launch(NamedTuple):
         return (*self.stdio[:3], -1 if terminal is None else terminal, self.handover)
 
 
+def identity_from(value: Sequence[Any]) -> Identity:
+    """The identity from what JSON made of one."""
+    name, uid, gid, groups = value
+    return Identity(name, uid, gid, tuple(groups))
+
+
 def launch_from(line: bytes, descriptors: Sequence[int]) -> Launch:
     """The launch in a line made by `to_line`, with the descriptors that came with it."""
     *values, given = json.loads(line)
     plan, bubblewrap, network, fresh_proc, argv, cwd, env, program, run, policy_id, deadline_s, *last = values
-    cache_dir, scoped = last
+    cache_dir, scoped, user = last
     numbers = dict(zip(given, descriptors, strict=True))
     stdin, stdout, stderr, terminal, handover = (numbers.get(name, -1) for name in _NAMES)
     return Launch(
@@ -66,6 +74,7 @@ def launch_from(line: bytes, descriptors: Sequence[int]) -> Launch:
         deadline_s=deadline_s,
         cache_dir=cache_dir,
         scoped=scoped,
+        user=None if user is None else identity_from(user),
         stdio=Stdio(stdin, stdout, stderr, None if terminal < 0 else terminal),
         handover=handover,
     )

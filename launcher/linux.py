@@ -72,6 +72,11 @@ class Linux:
     def prepare(self, policy: SandboxPolicy) -> "Confinement":
         """Checks the policy and what it needs. Raises SandboxUnavailable, UnenforceableRule."""
         policy = policy._replace(mode=Mode(policy.mode))
+        if policy.user is not None and os.geteuid() != 0:
+            raise SandboxUnavailable(
+                f"Only root can run a command as another user, {policy.user.name}.",
+                f"Start doorward as root (sudo doorward run --user {policy.user.name} …), or as {policy.user.name}.",
+            )
         rules = read_rules(policy)
         if policy.mode is Mode.UNCONFINED:
             return LinuxConfinement(policy, rules, None, b"", ())
@@ -119,7 +124,7 @@ class LinuxConfinement:
         self._fresh_proc = True
         self._seed = seed
         self._planted = False
-        uid = os.geteuid()
+        uid = os.geteuid() if policy.user is None else policy.user.uid
         self._uid = uid
         confined = policy.mode in (Mode.READ_ONLY, Mode.WORKSPACE_WRITE)
         own_network = found is not None and policy.network != "full"
@@ -178,7 +183,7 @@ class LinuxConfinement:
         try:
             # while the shim makes its namespaces
             found = survey(self._policy, self._rules, uid=self._uid, fresh_proc=self._fresh_proc)
-            failure = check_start(command, found.plan)
+            failure = self._check_start(command, found)
             if failure is not None:
                 seed.discard()
                 return NeverStarted(failed(failure))
@@ -192,7 +197,7 @@ class LinuxConfinement:
         """Forks the next run's shim now, so that its namespaces are there when the command is."""
         if self._seed is None:
             self._planted = True
-            self._seed = plant(self._namespaces())
+            self._seed = plant(self._namespaces(), self._policy.user)
 
     def close(self) -> None:
         """Ends a shim that was started ahead and not used."""
@@ -250,9 +255,17 @@ class LinuxConfinement:
             deadline_s=SETUP_DEADLINE_S,
             cache_dir=self._policy.cache_dir,
             scoped=self._scoped,
+            user=self._policy.user,
             stdio=stdio,
             handover=-1 if handover is None else handover.fileno(),
         )
+
+    def _check_start(self, command: Command, found: Survey) -> LaunchFailure | None:
+        if self._policy.user is None:
+            return check_start(command, found.plan)
+        from doorward.launcher.other_user import check_start_as
+
+        return check_start_as(self._policy.user, command, found.plan)
 
     def _take_seed(self) -> Seed:
         if self._planted:
@@ -261,11 +274,11 @@ class LinuxConfinement:
         self._planted = True
         seed, self._seed = self._seed, None
         wanted = self._namespaces()
-        if seed is not None and seed.namespaces != wanted:
+        if seed is not None and (seed.namespaces, seed.user) != (wanted, self._policy.user):
             seed.discard()
             seed = None
         if seed is None:
-            seed = plant(wanted)
+            seed = plant(wanted, self._policy.user)
         return seed
 
     def _namespaces(self) -> int:
@@ -339,7 +352,7 @@ class LinuxConfinement:
             return failure
         # the sandbox stands now, so the command could not be executed, or something was gone for a moment
         found = survey(self._policy, self._rules, uid=self._uid, fresh_proc=self._fresh_proc)
-        return check_start(command, found.plan) or LaunchFailure(
+        return self._check_start(command, found) or LaunchFailure(
             "not-executable",
             f"{name} could not be started: its format is not what the kernel takes, or a path of the policy "
             "went away for a moment.",

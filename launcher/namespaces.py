@@ -29,8 +29,8 @@ from _socket import (
 )
 from _socket import socket as Socket
 
-from doorward.launcher.interface import PROXY_PORT
-from doorward.launcher.syscalls import CLONE_NEWNET, CLONE_NEWUSER, setns
+from doorward.launcher.interface import PROXY_PORT, Identity
+from doorward.launcher.syscalls import CLONE_NEWNET, CLONE_NEWUSER, setns, unshare
 
 _SIOCGIFFLAGS = 0x8913  # <linux/sockios.h>
 _SIOCSIFFLAGS = 0x8914
@@ -48,6 +48,41 @@ def keep_identity(uid: int, gid: int) -> None:
     _write("/proc/self/setgroups", "deny")
     _write("/proc/self/uid_map", f"{uid} {uid} 1")
     _write("/proc/self/gid_map", f"{gid} {gid} 1")
+
+
+def unshare_for(user: Identity, flags: int) -> None:
+    """Makes the namespaces in `flags`, a user namespace among them that maps root, `user` and its groups to
+    themselves. Only root outside may map more than itself, and then only from outside (user_namespaces(7)), so a
+    helper that stays there does it. Raises OSError."""
+    # forked first: the first child after it would be process 1 of a new pid namespace
+    reader, writer = os.pipe()
+    shim = os.getpid()
+    helper = os.fork()
+    if helper == 0:
+        code = errno.EIO
+        try:
+            os.close(writer)
+            if os.read(reader, 1):
+                for name, ids in (("uid_map", (0, user.uid)), ("gid_map", (0, user.gid, *user.groups))):
+                    _write(f"/proc/{shim}/{name}", "".join(f"{number} {number} 1\n" for number in sorted({*ids})))
+            code = 0
+        except OSError as error:
+            code = error.errno or errno.EIO
+        finally:
+            os._exit(code)
+    os.close(reader)
+    try:
+        unshare(flags)
+        os.write(writer, b"x")
+    finally:
+        os.close(writer)
+        code = os.waitstatus_to_exitcode(os.waitpid(helper, 0)[1])
+    if code != 0:
+        raise UnmappedUser(code, os.strerror(code))
+
+
+class UnmappedUser(OSError):
+    """The namespaces are there, but the user cannot be mapped into them."""
 
 
 def bring_loopback_up() -> None:

@@ -10,7 +10,7 @@ from _socket import AF_UNIX, SCM_RIGHTS, SOCK_CLOEXEC, SOCK_STREAM, SOL_SOCKET, 
 from _socket import socket as Socket
 from collections.abc import Sequence
 
-from doorward.launcher.interface import SandboxUnavailable
+from doorward.launcher.interface import Identity, SandboxUnavailable
 from doorward.named_tuple import NamedTuple
 
 # The first piece of a message must fit into the socket's buffer together with its descriptors.
@@ -18,11 +18,13 @@ _PIECE = 1 << 15
 
 
 class Seed(NamedTuple):
-    """A waiting shim: its process, our end of the channel, and the namespaces it makes (CLONE_NEW* flags)."""
+    """A waiting shim: its process, our end of the channel, the namespaces it makes (CLONE_NEW* flags), and whom
+    it makes them for, unless for the caller."""
 
     shim: int
     channel: int
     namespaces: int
+    user: Identity | None = None
 
     def send(self, line: bytes, descriptors: Sequence[int]) -> None:
         """The first order, with the descriptors that belong to it. Raises OSError if the shim is gone."""
@@ -43,7 +45,7 @@ class Seed(NamedTuple):
             pass  # someone else in this process collects children, or SIGCHLD is ignored
 
 
-def plant(namespaces: int) -> Seed:
+def plant(namespaces: int, user: Identity | None = None) -> Seed:
     """Forks a shim. Raises SandboxUnavailable on a kernel without pidfds."""
     try:
         supervisor = os.pidfd_open(os.getpid())
@@ -56,7 +58,7 @@ def plant(namespaces: int) -> Seed:
     if shim == 0:
         from doorward.launcher.shim import run
 
-        run(theirs.detach(), supervisor, namespaces)
+        run(theirs.detach(), supervisor, namespaces, user)
     os.close(supervisor)
     theirs.close()
-    return Seed(shim, ours.detach(), namespaces)
+    return Seed(shim, ours.detach(), namespaces, user)

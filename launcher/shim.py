@@ -27,7 +27,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from doorward.launcher import namespaces, shim_signals
 from doorward.launcher.directory_watch import DirectoryWatch
 from doorward.launcher.guards import Guard, register
-from doorward.launcher.interface import Stdio, Undone
+from doorward.launcher.identity import act_as, become_root
+from doorward.launcher.interface import Identity, Stdio, Undone
 from doorward.launcher.launch import Launch, launch_from
 from doorward.launcher.outcome import exit_code
 from doorward.launcher.process_tree import children, first_child
@@ -57,12 +58,12 @@ class Refused(Exception):
         self.number = number
 
 
-def run(channel: int, supervisor: int, namespaces: int) -> NoReturn:
+def run(channel: int, supervisor: int, namespaces: int, user: Identity | None = None) -> NoReturn:
     """The forked child's whole life. `channel` is the socket to the supervisor, `supervisor` its pidfd,
-    `namespaces` the CLONE_NEW* flags to make ahead."""
+    `namespaces` the CLONE_NEW* flags to make ahead, `user` whom the command will run as, unless the caller."""
     try:
         gc.disable()
-        Shim(channel, supervisor).live(namespaces)
+        Shim(channel, supervisor, user).live(namespaces)
     except BaseException as error:
         try:
             text = json.dumps({"error": {"step": "shim", "text": repr(error)}})
@@ -76,9 +77,10 @@ def run(channel: int, supervisor: int, namespaces: int) -> NoReturn:
 class Shim:
     """One run."""
 
-    def __init__(self, channel: int, supervisor: int) -> None:
+    def __init__(self, channel: int, supervisor: int, user: Identity | None = None) -> None:
         self._channel = channel
         self._supervisor = supervisor
+        self._user = user
         self._buffer = b""
         self._started = 0  # the process we started, 0 before
         self._ours_first = False
@@ -117,6 +119,7 @@ class Shim:
         finally:
             self._end_everything()
             self._keeper.put_back(final=True)
+            become_root(self._user)
             if self._guard is not None:
                 self._guard.close()
         result["undone"] = [list(undone) for undone in _shortened(self._keeper.report)]
@@ -135,14 +138,20 @@ class Shim:
 
         identity = os.geteuid(), os.getegid()
         try:
-            unshare(flags)
-        except OSError:
+            if self._user is not None and flags & CLONE_NEWUSER:
+                namespaces.unshare_for(self._user, flags)
+            else:
+                unshare(flags)
+        except OSError as error:
+            if self._user is not None:
+                step = "identity" if isinstance(error, namespaces.UnmappedUser) else "namespaces"
+                return Refused(step, error.errno or errno.EIO)
             return None  # only bubblewrap may make them here, or nobody; it will say
         self._ours_first = True
         self._own_pids = bool(flags & CLONE_NEWPID)
         step = "identity"
         try:
-            if flags & CLONE_NEWUSER:
+            if flags & CLONE_NEWUSER and self._user is None:
                 namespaces.keep_identity(*identity)
             step = "network"
             if flags & CLONE_NEWNET:
@@ -195,13 +204,18 @@ class Shim:
 
     def _look_after(self, launch: Launch) -> None:
         watches = launch.plan.watched
-        self._keeper = Keeper(watches)
         absent = [f"{watch.root.rstrip('/')}/{watch.name}" for watch in watches if watch.kind != "link"]
         if absent:
             try:
                 self._guard = register(launch.cache_dir, absent)
             except OSError as error:
                 raise Refused("guard", error.errno or errno.EIO) from error
+        try:
+            # what is looked after is reached with the rights of whoever may change it, no more and no less
+            act_as(launch.user)
+        except OSError as error:
+            raise Refused("identity", error.errno or errno.EIO) from error
+        self._keeper = Keeper(watches)
 
     # --- the start
 

@@ -9,6 +9,7 @@ from collections.abc import Container
 from typing import NoReturn
 
 from doorward.launcher import shim_signals
+from doorward.launcher.identity import become, become_root
 from doorward.launcher.launch import Launch
 
 # Descriptors are moved up here before they are put at 0, 1, 2, ….
@@ -41,6 +42,7 @@ class Starter:
     def start(self) -> NoReturn:
         """Never returns; a failure before exec goes to `fault` as one JSON object."""
         try:
+            become_root(self._launch.user)
             self._bind_life()
             if not self._launch.bubblewrap:
                 self._become_command()
@@ -52,6 +54,14 @@ class Starter:
             os._exit(1)
 
     def _bind_life(self) -> None:
+        self._die_with_the_shim()
+        # a process group of its own: signals to the command's group never reach the shim
+        os.setpgid(0, 0)
+        terminal = self._launch.stdio.terminal
+        if terminal is not None:
+            os.tcsetpgrp(terminal, os.getpgrp())
+
+    def _die_with_the_shim(self) -> None:
         from doorward.launcher.syscalls import die_with_parent
 
         die_with_parent()
@@ -59,15 +69,17 @@ class Starter:
         poll.register(self._shim, select.POLLIN)
         if poll.poll(0):
             os._exit(1)  # the shim died before the request was made
-        # a process group of its own: signals to the command's group never reach the shim
-        os.setpgid(0, 0)
-        terminal = self._launch.stdio.terminal
-        if terminal is not None:
-            os.tcsetpgrp(terminal, os.getpgrp())
+
+    def _become_user(self) -> None:
+        if self._launch.user is not None:
+            self._step = "identity"
+            become(self._launch.user)
+            self._die_with_the_shim()  # the request is lost with a change of identity (prctl(2))
 
     def _become_command(self) -> NoReturn:
         argv = self._launch.argv
         os.read(self._block, 1)
+        self._become_user()
         self._step = "directory"
         os.chdir(self._launch.cwd)
         self._place(list(self._launch.stdio[:3]))
@@ -92,6 +104,7 @@ class Starter:
 
             self._step = "scope"
             scope_abstract_sockets()
+        self._become_user()
         self._step = "start"
         arguments = plan.arguments
         if not self._ours_first and self._launch.network:

@@ -27,6 +27,7 @@ POLICY_OPTIONS = (
     Option("config", "any configuration key", "KEY=VALUE", "c", repeat=True),
     Option("profile", "a profile of $DOORWARD_HOME/profiles", "NAME"),
     Option("require", "refuse to run with less than this (default full)", "LEVEL", choices=("full", "best-effort")),
+    Option("user", "run the command as this user (root only)", "NAME"),
     Option("dangerously-bypass-approvals-and-sandbox", "no approvals, no sandbox; the rollout and `forbidden` stay"),
 )  # fmt: skip
 
@@ -70,6 +71,7 @@ def opening_of(command: str, parsed: Parsed) -> dict[str, Any]:
         "profile": parsed.last("profile") or None,
         "session": parsed.last("session") or None,
         "name": parsed.last("name") or None,
+        "user": parsed.last("user") if parsed.has("user") else None,
         "bypass": parsed.has("dangerously-bypass-approvals-and-sandbox"),
         "interactive": not parsed.has("json"),
     }

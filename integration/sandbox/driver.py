@@ -23,6 +23,7 @@ import time
 from doorward.launcher import bubblewrap, linux
 from doorward.launcher.interface import (
     Command,
+    Identity,
     Mode,
     SandboxPolicy,
     SandboxUnavailable,
@@ -47,6 +48,9 @@ class Driver:
         for name in ("write", "read_only", "deny_read", "allow_unix"):
             policy[name] = tuple(policy.get(name, ()))
         policy["mode"] = Mode(policy["mode"])
+        if "user" in policy:
+            name, uid, gid, groups = policy["user"]
+            policy["user"] = Identity(name, uid, gid, tuple(groups))
         path = self.told.get("search_path")
         if "setup_deadline" in self.told:
             linux.SETUP_DEADLINE_S = bubblewrap._VERSION_DEADLINE_S = self.told["setup_deadline"]

@@ -2,13 +2,13 @@
 
 import pytest
 
-from doorward.launcher.interface import Stdio
+from doorward.launcher.interface import Identity, Stdio
 from doorward.launcher.launch import Launch, launch_from
 from doorward.launcher.plan import Plan
 from doorward.launcher.protected import Watch
 
 
-def launch(stdio=Stdio(3, 4, 5), handover=-1):  # noqa: B008
+def launch(stdio=Stdio(3, 4, 5), handover=-1, user=None):  # noqa: B008
     return Launch(
         plan=Plan(arguments=("--a", "\udcff"), watched=(Watch("absent", "/w", ".codex"),)),
         bubblewrap="/usr/bin/bwrap",
@@ -23,6 +23,7 @@ def launch(stdio=Stdio(3, 4, 5), handover=-1):  # noqa: B008
         deadline_s=2.5,
         cache_dir="/c",
         scoped=True,
+        user=user,
         stdio=stdio,
         handover=handover,
     )
@@ -42,6 +43,11 @@ def test_only_descriptors_that_exist_are_sent_and_find_their_place(stdio, handov
     made = launch(stdio, handover)
     assert made.descriptors() == sent
     assert launch_from(made.to_line()[:-1], sent) == made
+
+
+def test_another_user_arrives_as_it_was():
+    made = launch(user=Identity("ann", 1001, 1002, (27, 1002)))
+    assert launch_from(made.to_line(), (3, 4, 5)).user == made.user
 
 
 def test_the_line_is_one_line():

@@ -17,7 +17,7 @@ DEADLINE_S = 20
 
 
 def launch(plan=Plan(), stdio=Stdio(-1, -1, -1)):  # noqa: B008
-    return Launch(plan, "/bwrap", False, True, ("true",), "/", (), "", "", "", 1.0, "/c", False, stdio)
+    return Launch(plan, "/bwrap", False, True, ("true",), "/", (), "", "", "", 1.0, "/c", False, None, stdio)
 
 
 @pytest.fixture
