@@ -13,11 +13,17 @@ from doorward.allowlists.suffixes import suffix_kind
 _PLAIN = re.compile(r"[A-Za-z0-9._:/-]+", re.ASCII)
 
 
-def entry_for(host: Host, port: int, addresses: Iterable[IPAddress] = (), methods: Iterable[str] = ()) -> str:
-    """The narrowest entry that allows the host; with addresses, one that opens these past the guard too; with methods,
-    one for these alone."""
+def entry_for(
+    host: Host,
+    port: int,
+    addresses: Iterable[IPAddress] = (),
+    methods: Iterable[str] = (),
+    paths: Iterable[str] = (),
+) -> str:
+    """The narrowest entry that allows the host; with addresses, one that opens these past the guard too; with methods
+    or paths, one for these alone."""
     entry = _with_port(authority_host(host), port)
-    more = {"methods": list(methods), "addresses": [str(ip) for ip in addresses]}
+    more = {"methods": list(methods), "paths": list(paths), "addresses": [str(ip) for ip in addresses]}
     more = {key: listed for key, listed in more.items() if listed}
     return table_text({"host": entry, **more}) if more else entry
 

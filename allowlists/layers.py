@@ -21,6 +21,7 @@ def covers(rule: Rule, other: Rule) -> bool:
     return (
         _covers_hosts(rule, other)
         and ports_cover(rule.ports, other.ports)
+        and _permits_conditions(rule, other)
         and all(_permits(rule, method) for method in other.methods or (None,))
     )
 
@@ -31,7 +32,7 @@ def outside(managed: Iterable[Rule], wanted: Iterable[Rule]) -> tuple[Outside, .
     managed = tuple(managed)
     found: list[Outside] = []
     for rule in wanted:
-        wider = [each for each in managed if _covers_hosts(each, rule)]
+        wider = [each for each in managed if _covers_hosts(each, rule) and _permits_conditions(each, rule)]
         if not all(
             ports_cover([span for each in wider if _permits(each, method) for span in each.ports], rule.ports)
             for method in rule.methods or (None,)
@@ -54,6 +55,11 @@ def _covers_hosts(rule: Rule, other: Rule) -> bool:
 def _permits(rule: Rule, method: str | None) -> bool:
     """`method` None stands for every method, and for tunnels."""
     return not rule.methods or method in rule.methods
+
+
+def _permits_conditions(rule: Rule, other: Rule) -> bool:
+    """Whether what `other` asks of a request is at least what `rule` asks. Not by meaning: only equal ones count."""
+    return rule.conditions is None or rule.conditions == other.conditions
 
 
 def _covers_pattern(wide: Pattern, narrow: Pattern, *, everything: bool) -> bool:

@@ -1,4 +1,5 @@
 """Presets: `@name` in an allow list stands for the hosts that a tool on this machine is already configured to use.
+Those that only read from such hosts are in `read_only.py`.
 
 A preset reads the tool's own configuration, so a private mirror is found and no host is written down here. It is
 expanded outside the sandbox, by whoever gives it `Tools`; here is no socket, no file and no process.
@@ -18,7 +19,13 @@ from doorward.allowlists.special_purpose import METADATA_NAMES
 from doorward.named_tuple import NamedTuple
 
 #: Name and one line for a person; each lives in `preset_NAME.py`.
-PRESETS: dict[str, str] = {"pip": "the package indexes pip is configured for, and the file hosts they link to"}
+PRESETS: dict[str, str] = {
+    "pip": "the package indexes pip is configured for, and the file hosts they link to",
+    "pip-install": "the same hosts, to read from only",
+    "npm": "the registries npm is configured for",
+    "npm-install": "the same hosts, to read from only",
+    "git-fetch": "git-fetch:HOST/OWNER/REPO, clone and fetch from there, and no push",
+}
 
 
 class Page(NamedTuple):
@@ -95,11 +102,21 @@ def preset_name(entry: str) -> str | None:
 
 
 def expand(name: str, tools: Tools) -> PresetExpansion:
-    """Raises PresetUnavailable; also for a name that is no preset."""
+    """The hosts; for a preset that only reads from them, the same. Raises PresetUnavailable; also for a name that is
+    no preset."""
+    name = name.removesuffix("-install")
     if name == "pip":
         from doorward.allowlists import preset_pip  # each preset is read only when asked for
 
         return preset_pip.expand(tools)
+    if name == "npm":
+        from doorward.allowlists import preset_npm
+
+        return preset_npm.expand(tools)
+    if name == "git-fetch":
+        raise PresetUnavailable(
+            "@git-fetch names no repository", "write @git-fetch:HOST/OWNER/REPO, or name the host with --allow"
+        )
     known = ", ".join(f"@{each}" for each in PRESETS)
     raise PresetUnavailable(f"there is no preset @{name}", f"the presets are {known}")
 

@@ -3,19 +3,23 @@
 An entry is text in the grammar of `pattern.py`, or a table with more to say:
 
     {host = "db.corp:5432", addresses = ["10.0.0.0/8"], tls = "any"}
-    {host = "mirror.test:80", methods = ["GET", "HEAD"]}
+    {host = "mirror.test:80", methods = ["GET", "HEAD"], paths = ["/pub/**"]}
 
 `addresses` lists what the guard lets pass for these names; `tls = "any"` lifts the check of the TLS name; `methods`
-allows only these, and so no tunnel, since no method can be seen in one. A flag takes the same table as inline TOML.
+and the conditions of `conditions.py` allow only requests that are seen and meet them, and so no tunnel that nobody
+looks into. A flag takes the same table as inline TOML.
 Without a port an allow means 80 and 443, a deny every port.
 
 `localhost` is the one name that brings its addresses: `localhost:8080` opens 127.0.0.1 and ::1 on that port, asked for
 by that name and no other. An address rule opens the literal alone: with `127.0.0.1:4318`, `localhost:4318` is shut.
 """
 
+from __future__ import annotations
+
+import re
 from collections.abc import Callable, Iterable, Mapping
 from ipaddress import ip_network
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from doorward.allowlists.addresses import IPNetwork, opens_local
 from doorward.allowlists.methods import MalformedMethods, parse_methods, unknown_methods
@@ -33,13 +37,20 @@ from doorward.allowlists.spelling import above_registry_suffix, canonical, sugge
 from doorward.allowlists.suffixes import SuffixKind, suffix_kind
 from doorward.named_tuple import NamedTuple
 
+if TYPE_CHECKING:
+    from doorward.allowlists.conditions import Conditions
+
 RuleEffect = Literal["allow", "deny"]
 Tls = Literal["name", "any"]
 Entry = str | Mapping[str, object]
 
 LOOPBACK_OF_LOCALHOST: tuple[IPNetwork, ...] = (ip_network("127.0.0.1"), ip_network("::1"))
 
-_KEYS = ("host", "methods", "addresses", "tls")
+_CONDITIONS = ("paths", "query", "headers", "graphql")
+_KEYS = ("host", "methods", *_CONDITIONS, "addresses", "tls")
+
+
+_BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 
 
 class Origin(NamedTuple):
@@ -52,7 +63,8 @@ class Origin(NamedTuple):
 class Rule(NamedTuple):
     """`addresses` are the networks the rule opens past the guard besides a literal or block it names itself.
 
-    `methods` are all that it allows, sorted; () for every method, and for tunnels.
+    `methods` are all that it allows, sorted; () for every method. `conditions` are what else a request must meet.
+    Without either the rule opens tunnels too.
     """
 
     effect: RuleEffect
@@ -65,6 +77,12 @@ class Rule(NamedTuple):
     tls: Tls = "name"
     notices: tuple[str, ...] = ()
     methods: tuple[str, ...] = ()
+    conditions: Conditions | None = None
+
+    @property
+    def limited(self) -> bool:
+        """Whether it allows some requests only, so that requests must be seen."""
+        return bool(self.methods) or self.conditions is not None
 
     @property
     def opened(self) -> tuple[IPNetwork, ...]:
@@ -140,7 +158,12 @@ def table_text(table: Mapping[str, object]) -> str:
     """The table as inline TOML, as far as its values allow."""
     import json  # a TOML basic string is a JSON string for all text that a rule may hold
 
-    pairs = (f"{key} = {json.dumps(value, default=repr, ensure_ascii=False)}" for key, value in table.items())
+    def text(value: object) -> str:
+        if isinstance(value, Mapping):
+            return table_text({str(key): each for key, each in value.items()})
+        return json.dumps(value, default=repr, ensure_ascii=False)
+
+    pairs = (f"{key if _BARE_KEY.fullmatch(key) else json.dumps(key)} = {text(value)}" for key, value in table.items())
     return "{" + ", ".join(pairs) + "}"
 
 
@@ -231,9 +254,11 @@ def _parse_table(table: Mapping[str, object], shown: str, effect: RuleEffect, or
     if tls != "name" and tls != "any":
         raise wrong('tls is "name" or "any"', {**table, "tls": "name"})
     methods, notices = _methods(table, shown, origin, wrong)
-    if methods and tls == "any":
+    conditions = _conditions_of(table, wrong)
+    if (methods or conditions is not None) and tls == "any":
         without = {key: value for key, value in table.items() if key != "tls"}
-        raise wrong("tls is about tunnels, and a rule with methods allows none", without)
+        what = "methods" if methods else "conditions"
+        raise wrong(f"tls is about tunnels, and a rule with {what} allows none", without)
     listed = table.get("addresses", [])
     if not isinstance(listed, list | tuple) or not all(isinstance(each, str) for each in listed):
         raise wrong("addresses is a list of addresses or blocks, as text")
@@ -249,7 +274,20 @@ def _parse_table(table: Mapping[str, object], shown: str, effect: RuleEffect, or
         tls=tls,
         notices=(*rule.notices, *notices),
         methods=methods,
+        conditions=conditions,
     )
+
+
+def _conditions_of(table: Mapping[str, object], wrong: Callable[..., MalformedRule]) -> Conditions | None:
+    if not any(key in table for key in _CONDITIONS):
+        return None
+    from doorward.allowlists.conditions import MalformedConditions, parse_conditions  # only for those who use them
+
+    try:
+        return parse_conditions(table)
+    except MalformedConditions as problem:
+        better = None if problem.suggestion is None else {**table, problem.key: problem.suggestion}
+        raise wrong(str(problem), better) from None
 
 
 def _methods(
@@ -296,6 +334,8 @@ def rule_entry(rule: Rule) -> str:
     more: dict[str, object] = {}
     if rule.methods:
         more["methods"] = list(rule.methods)
+    if rule.conditions is not None:
+        more |= rule.conditions.table()
     extra = [str(network) for network in rule.addresses if network not in own]
     if extra:
         more["addresses"] = extra

@@ -9,11 +9,15 @@
 - After the one look-up each address is judged: a deny of it, or of what it carries, drops it; so does not being public,
   unless a rule for this name opens it or a pin gave it. What is left may be dialled, and nothing else.
 - What several allow rules open for one name adds up; adding an allow never shuts anything.
-- A rule may be for some methods only. They add up too, and a rule without methods allows all. Where no rule for a host
-  is without, no tunnel to it opens, since no method can be seen in one.
+- A rule may be for some requests only, by method, path and more. They add up too, and a rule without such limits
+  allows all. Where no rule for a host is without, no tunnel to it opens unless somebody looks into it.
+- A limited network (`network.mode = "limited"`) leaves of every rule the methods that only read.
 """
 
-from collections.abc import Iterable, Mapping
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING
 
 from doorward.allowlists import wording
 from doorward.allowlists.addresses import (
@@ -40,10 +44,16 @@ from doorward.allowlists.host import (
 )
 from doorward.allowlists.index import RuleIndex, at_port, rules_of
 from doorward.allowlists.layers import covers
-from doorward.allowlists.pattern import EVERY_PORT, Kind, pattern_for
+from doorward.allowlists.pattern import EVERY_PORT, Kind, has_port, pattern_for
 from doorward.allowlists.rule import LOOPBACK_OF_LOCALHOST, MalformedRule, MalformedRules, Origin, Rule
 from doorward.allowlists.special_purpose import DESCRIPTIONS, METADATA_NAMES
 from doorward.named_tuple import NamedTuple
+
+if TYPE_CHECKING:
+    from doorward.allowlists.conditions import Request
+
+READ_METHODS = ("GET", "HEAD", "OPTIONS")
+"""What a limited network lets through: the methods that ask for nothing to be changed (RFC 9110 §9.2.1)."""
 
 _LOCALHOST = tuple(network.network_address for network in LOOPBACK_OF_LOCALHOST)
 
@@ -64,7 +74,7 @@ class RuleSet:
     """Immutable. Make it with `build`."""
 
     __slots__ = (
-        *("_allow", "_any_tls", "_by_method", "_can_ask", "_deny", "_own", "_pins", "_unlimited"),
+        *("_allow", "_any_tls", "_can_ask", "_deny", "_limited_mode", "_own", "_pins", "_unlimited"),
         *("allow", "deny", "notices"),
     )
 
@@ -81,18 +91,15 @@ class RuleSet:
         can_ask: bool,
         own_addresses: frozenset[int],
         notices: Iterable[str],
+        limited: bool = False,
     ) -> None:
         self.allow = allow
         self.deny = deny
         self._allow = RuleIndex(allow)
         self._deny = RuleIndex(deny)
-        # the allows without methods, and those of each method that some rule lists
-        limited = [rule for rule in allow if rule.methods]
-        self._unlimited = RuleIndex(rule for rule in allow if not rule.methods) if limited else self._allow
-        self._by_method = {
-            method: RuleIndex(rule for rule in limited if method in rule.methods)
-            for method in sorted({method for rule in limited for method in rule.methods})
-        }
+        narrow = any(rule.limited for rule in allow)
+        self._unlimited = RuleIndex(rule for rule in allow if not rule.limited) if narrow else self._allow
+        self._limited_mode = limited
         self._any_tls = any(rule.tls == "any" for rule in allow)
         self._pins = dict(pins)
         self._can_ask = can_ask
@@ -109,9 +116,11 @@ class RuleSet:
         pins: Mapping[str, Iterable[str]] = {},
         can_ask: bool = False,
         own_addresses: Iterable[IPAddress] = (),
-    ) -> "RuleSet":
+        limited: bool = False,
+    ) -> RuleSet:
         """`hosts` is `network.hosts`; `pins` are the addresses presets were resolved to (loopback, link-local and
-        metadata ones are left out of those). `own_addresses` are the machine's interface addresses.
+        metadata ones are left out of those). `own_addresses` are the machine's interface addresses. `limited` leaves
+        of every rule the methods that only read.
 
         Raises MalformedRules.
         """
@@ -136,43 +145,79 @@ class RuleSet:
             resolved[_pin_name(name, problems)] = tuple(found)
         if problems:
             raise MalformedRules(problems)
-        return cls(allow, deny, resolved, can_ask, frozenset(int(unmap(ip)) for ip in own_addresses), notices)
+        if limited:
+            allow = tuple(_reading(allow, notices))
+        own = frozenset(int(unmap(ip)) for ip in own_addresses)
+        return cls(allow, deny, resolved, can_ask, own, notices, limited)
 
     def decide(self, host: Host, port: int) -> Decision:
-        """By name alone: nothing is looked up. For a literal the address guard has spoken too. Whether a request's
-        method is allowed is for `judge_method`."""
+        """By name alone: nothing is looked up. For a literal the address guard has spoken too. Whether a request is
+        allowed is for `judge_request`."""
         if host.__class__ is not Name and host.__class__ is not Address:
             raise TypeError("a host comes from parse_host or address_host")
         rule = self._denying(host, port)
         if rule is not None:
             return _decision(Effect.DENY, Reason.DENIED, rule, host, port, Unsaid(wording.denied, rule, host, port))
         rule = self._allowing(self._allow, host, port)
-        if rule is not None and rule.methods:
+        if rule is not None and rule.limited:
             rule = self._allowing(self._unlimited, host, port) or rule
         return self._not_allowed(host, port) if rule is None else _allowed(rule, host, port)
 
-    def judge_method(self, decision: Decision, method: str, *, visible: bool) -> Decision:
-        """The decision, or a deny where it allows and the rules do not allow this method.
+    def judge_request(self, decision: Decision, request: Request, *, visible: bool) -> Decision:
+        """The decision, or a deny where it allows and the rules do not allow this request.
 
-        `visible` for a request that is read (plain HTTP) and stays one. In a tunnel (CONNECT, SOCKS5, transparent, what
-        an upgrade leads to) no method can be seen, so only a rule without methods opens one. Costs nothing where the
-        rule that allowed has none.
+        `visible` for a request that is read. In a tunnel that nobody looks into (CONNECT, SOCKS5, transparent) none can
+        be seen, so only a rule without limits opens one; in what an upgrade leads to no method can, so only a rule
+        without methods does. Costs nothing where the rule that allowed has no limits.
         """
         rule = decision.rule
-        if rule is None or not rule.methods or decision.effect is not Effect.ALLOW:
+        if rule is None or not rule.limited or decision.effect is not Effect.ALLOW:
             return decision
         host, port = decision.host, decision.port
         if not visible:
             said = Unsaid(wording.tunnel_refused, rule, host, port, self._methods_at)
             return _decision(Effect.DENY, Reason.MITM_REQUIRED, rule, host, port, said)
-        if method in rule.methods:
-            return decision
-        index = self._by_method.get(method)
-        other = None if index is None else self._allowing(index, host, port)
-        if other is not None:
-            return _allowed(other, host, port)
-        said = Unsaid(wording.method_not_allowed, rule, host, port, method, self._methods_at)
+        nearest: tuple[Rule, str] | None = None  # of those that allow the method
+        for each in self.rules_at(host, port):
+            if each.methods and (request.upgrade or request.method not in each.methods):
+                continue
+            unmet = None if each.conditions is None else each.conditions.unmet(request)
+            if unmet is None:
+                return decision if each is rule else _allowed(each, host, port)
+            nearest = nearest or (each, unmet)
+        if nearest is not None:
+            said = Unsaid(wording.request_not_allowed, *nearest, host, port, request)
+            return _decision(Effect.DENY, Reason.PATH_NOT_ALLOWED, nearest[0], host, port, said)
+        if request.upgrade:
+            said = Unsaid(wording.tunnel_refused, rule, host, port, self._methods_at)
+            return _decision(Effect.DENY, Reason.MITM_REQUIRED, rule, host, port, said)
+        if self._limited_mode and request.method not in READ_METHODS:
+            said = Unsaid(wording.only_reading, host, port, request.method)
+            return _decision(Effect.DENY, Reason.METHOD_NOT_ALLOWED, rule, host, port, said, Source.MODE_GUARD)
+        said = Unsaid(wording.method_not_allowed, rule, host, port, request.method, self._methods_at)
         return _decision(Effect.DENY, Reason.METHOD_NOT_ALLOWED, rule, host, port, said)
+
+    def rules_at(self, host: Host, port: int) -> Iterator[Rule]:
+        """Every allow rule that opens host and port, the most specific first."""
+        allow = self._allow
+        if isinstance(host, Address):
+            single_only = exact_only(classify(host.ip))
+            found = (rule for node in allow.address_nodes(host.ip) for rule in rules_of(node))
+            for rule in found:
+                network = rule.pattern.network
+                single = network is not None and network.prefixlen == network.max_prefixlen
+                if has_port(rule.ports, port) and (single or not single_only):
+                    yield rule
+            wide = self._class(host.ip) is AddressClass.GLOBAL
+        else:
+            metadata = host.text in METADATA_NAMES
+            for rule in (rule for node in allow.nodes(host) for rule in rules_of(node)):
+                exact = rule.pattern.kind is not Kind.BELOW and rule.pattern.name == host.text
+                if has_port(rule.ports, port) and (exact or not metadata):
+                    yield rule
+            wide = "." in host.text and not metadata
+        if wide and allow.star is not None:
+            yield from (rule for rule in rules_of(allow.star) if has_port(rule.ports, port))
 
     def granted(self, decision: Decision, where: str) -> Decision:
         """The allow that a yes to an `ask` means: this host on this port, a literal's own address opened, no more."""
@@ -288,9 +333,7 @@ class RuleSet:
 
     def _methods_at(self, host: Host, port: int) -> tuple[str, ...]:
         """All that the rules for this host and port list together."""
-        return tuple(
-            method for method, index in self._by_method.items() if self._allowing(index, host, port) is not None
-        )
+        return tuple(sorted({method for rule in self.rules_at(host, port) for method in rule.methods}))
 
     # --- refusals ----------------------------------------------------------------------------------------------
 
@@ -359,13 +402,31 @@ class RuleSet:
                 yield f"{name} is pinned to an address, but no rule allows it"
 
 
-def _decision(effect: Effect, reason: Reason, rule: Rule | None, host: Host, port: int, said: Unsaid) -> Decision:
+def _decision(
+    effect: Effect,
+    reason: Reason,
+    rule: Rule | None,
+    host: Host,
+    port: int,
+    said: Unsaid,
+    source: Source = Source.BASELINE_POLICY,
+) -> Decision:
     # not Decision._make: this is done for every request, and costs a third
-    return tuple.__new__(Decision, (effect, reason, Source.BASELINE_POLICY, rule, host, port, said))
+    return tuple.__new__(Decision, (effect, reason, source, rule, host, port, said))
 
 
 def _allowed(rule: Rule, host: Host, port: int) -> Decision:
     return _decision(Effect.ALLOW, Reason.ALLOWED, rule, host, port, Unsaid(wording.allowed, rule, host, port))
+
+
+def _reading(allow: Iterable[Rule], notices: list[str]) -> Iterator[Rule]:
+    """The rules with the methods that only read; those that have none of them are left out."""
+    for rule in allow:
+        methods = tuple(method for method in READ_METHODS if not rule.methods or method in rule.methods)
+        if methods:
+            yield rule._replace(methods=methods, tls="name")
+        else:
+            notices.append(f"{rule.text} ({rule.origin.where}) never applies: the network is limited to reading")
 
 
 def _dead_beside(rule: Rule) -> MalformedRule:

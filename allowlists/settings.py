@@ -1,7 +1,7 @@
 """A rule set from the JSON form in which a configuration travels between processes.
 
     {"allow": [{"rule": TEXT or TABLE, "source": S, "where": W}, …], "deny": […],
-     "hosts": {NAME: ADDRESS}, "pins": {NAME: [ADDRESS, …]}, "can_ask": false}
+     "hosts": {NAME: ADDRESS}, "pins": {NAME: [ADDRESS, …]}, "can_ask": false, "limited": false}
 
 Other keys belong to other readers and are left alone.
 """
@@ -27,8 +27,9 @@ def rule_set_from_settings(settings: Mapping[str, object], own_addresses: Iterab
     if not all(isinstance(address, str) for address in hosts.values()):
         raise MalformedSettings("hosts maps each name to one address, as text")
     can_ask = settings.get("can_ask", False)
-    if not isinstance(can_ask, bool):
-        raise MalformedSettings("can_ask is true or false")
+    limited = settings.get("limited", False)
+    if not isinstance(can_ask, bool) or not isinstance(limited, bool):
+        raise MalformedSettings("can_ask and limited are true or false")
     addresses = {name: _texts(listed) for name, listed in pins.items()}
     try:
         built = RuleSet.build(
@@ -38,6 +39,7 @@ def rule_set_from_settings(settings: Mapping[str, object], own_addresses: Iterab
             pins=addresses,
             can_ask=can_ask,
             own_addresses=own_addresses,
+            limited=limited,
         )
     except MalformedRules as error:
         raise MalformedRules((*problems, *error.problems)) from None

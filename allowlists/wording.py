@@ -1,6 +1,9 @@
 """What decisions say: one plain sentence, and what would allow what was refused. Found only when somebody reads it."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from doorward.allowlists.addresses import AddressClass, IPAddress
 from doorward.allowlists.decision import Words
@@ -11,6 +14,9 @@ from doorward.allowlists.methods import is_method, methods_text
 from doorward.allowlists.pattern import Kind, ports_text
 from doorward.allowlists.rule import Rule
 from doorward.allowlists.special_purpose import DESCRIPTIONS
+
+if TYPE_CHECKING:
+    from doorward.allowlists.conditions import Request
 
 #: Address and class, in order.
 Dropped = list[tuple[IPAddress, AddressClass]]
@@ -62,12 +68,39 @@ def method_not_allowed(
 
 
 def tunnel_refused(rule: Rule, host: Host, port: int, methods_at: Callable[[Host, int], tuple[str, ...]]) -> Words:
+    methods = methods_at(host, port)
+    what = methods_text(methods) if methods else "some requests"
     message = (
-        f"{authority_text(host, port)} is allowed for {methods_text(methods_at(host, port))} only, by "
-        f"{rule.described}; methods in a tunnel, such as HTTPS, cannot be seen (inspection is not part of this "
-        "version), so only a rule without methods opens one"
+        f"{authority_text(host, port)} is allowed for {what} only, by {rule.described}; requests in a tunnel, such as "
+        "HTTPS, cannot be seen without inspection, so only a rule without methods or other conditions opens one"
     )
     return _allowable(message, entry_for(host, port))
+
+
+def request_not_allowed(rule: Rule, unmet: str, host: Host, port: int, request: Request) -> Words:
+    """`unmet` is what of the rule's conditions does not hold."""
+    message = f"{request.method} to {authority_text(host, port)} is not allowed by {rule.described}: {unmet}"
+    conditions = rule.conditions
+    if conditions is None or not conditions.paths or conditions.unmet(request) is None:
+        return Words(message)
+    from doorward.allowlists.paths import OddPath, canonical_path, literal
+
+    try:
+        path = literal(canonical_path(request.target))
+    except OddPath:
+        return Words(message)
+    if path is None or conditions._replace(paths=()).unmet(request) is not None:
+        return Words(message)  # not the path alone: what else is asked for is not to be talked away
+    entry = entry_for(host, port, methods=(request.method,) if is_method(request.method) else (), paths=(path,))
+    return _allowable(message, entry)
+
+
+def only_reading(host: Host, port: int, method: str) -> Words:
+    return Words(
+        f"{method} to {authority_text(host, port)} is not allowed: the network is limited to requests that only read "
+        "(GET, HEAD and OPTIONS)",
+        "--network proxied",
+    )
 
 
 def address_denied(rule: Rule, host: Host, ip: IPAddress) -> Words:

@@ -126,12 +126,14 @@ def load(
     *,
     source: str = "flag",
     system: str = SYSTEM_FILE,
+    door_alone: bool = False,
 ) -> Configuration:
     """Read every layer. Raises ConfigurationError with all problems of all of them.
 
     `home` is $DOORWARD_HOME, `cwd` the workspace, both absolute; `env` gives HOME for paths that begin with `~`;
     `overrides` are the `-c` texts; `flags` maps dotted keys to what options said, `source` "api" if they are a
-    library caller's arguments.
+    library caller's arguments. `door_alone`: it is for a proxy without a sandbox, where `network.mode` shuts and opens
+    nothing.
     """
     gathering = Gathering(env)
     _file(gathering, system, system, _SYSTEM, "system")
@@ -146,7 +148,7 @@ def load(
     if gathering.own_features:
         gathering.settle_features()
     if not gathering.problems:
-        gathering.problems += _contradictions(gathering)
+        gathering.problems += _contradictions(gathering, door_alone)
     if gathering.problems:
         from doorward.configuration_error import ConfigurationError
 
@@ -293,8 +295,9 @@ def _one(gathering: Gathering, path: tuple[str, ...], value: object, place: Plac
     gathering.add(document, _COMMAND_LINE, lambda at: place, layer="command line")
 
 
-def _contradictions(gathering: Gathering) -> "list[Problem]":
-    return [*_rules_that_would_not_hold(gathering), *_both_open_and_closed(gathering)]
+def _contradictions(gathering: Gathering, door_alone: bool) -> "list[Problem]":
+    rules = [] if door_alone else _rules_that_would_not_hold(gathering)
+    return [*rules, *_both_open_and_closed(gathering)]
 
 
 def _rules_that_would_not_hold(gathering: Gathering) -> "list[Problem]":
@@ -302,7 +305,7 @@ def _rules_that_would_not_hold(gathering: Gathering) -> "list[Problem]":
     that is no older than the switch was meant to work and does not."""
     setting = gathering.values.get("network.mode") or gathering.values.get("sandbox_mode")
     mode = str(gathering.effective(KEY["network.mode"]))
-    if mode == "proxied":
+    if mode in ("proxied", "limited"):
         return []
     rank = setting.rank if setting is not None else 0
     because = f"network {mode} ({setting.origin.where if setting is not None else BUILT_IN.where})"

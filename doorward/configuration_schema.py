@@ -86,9 +86,9 @@ KEYS: Final = (
         "network.mode",
         Kind.CHOICE,
         None,
-        "Nothing, what the rules allow, or everything. Unset it follows `sandbox_mode`: read-only off, "
-        "workspace-write proxied, danger-full-access full",
-        ("full", "proxied", "off"),
+        "Nothing, what the rules allow, of that only requests that read (limited), or everything. Unset it follows "
+        "`sandbox_mode`: read-only off, workspace-write proxied, danger-full-access full",
+        ("full", "proxied", "limited", "off"),
         "--network",
         Project.TIGHTEN,
     ),
@@ -97,7 +97,7 @@ KEYS: Final = (
         Kind.RULES,
         (),
         "Who may be reached: names, addresses, presets; or a table such as "
-        '`{host = "db.corp:5432", addresses = ["10.0.0.0/8"], tls = "any"}`',
+        '`{host = "mirror.test", methods = ["GET"], paths = ["/pub/**"]}`',
         option="--allow",
         project=Project.SET,
     ),

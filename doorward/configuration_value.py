@@ -116,10 +116,18 @@ def _rule(key: Key, entry: object, env: Mapping[str, str]) -> object:
     if "host" not in entry:
         raise _WrongEntry(f"the table {shown(entry)} names no host", 'it needs host = "NAME"')
     for name, value in entry.items():
-        values = value if isinstance(value, list | tuple) else (value,)
-        if not all(isinstance(each, str | int) for each in values):
-            raise _WrongEntry(f"{name} = {shown(value)} means nothing in a rule")
-    return {name: list(value) if isinstance(value, list | tuple) else value for name, value in entry.items()}
+        within = value.values() if isinstance(value, Mapping) else (value,)
+        for inner in within:
+            values = inner if isinstance(inner, list | tuple) else (inner,)
+            if not all(isinstance(each, str | int) for each in values):
+                raise _WrongEntry(f"{name} = {shown(value)} means nothing in a rule")
+    return {name: _plain(value) for name, value in entry.items()}
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, Mapping):
+        return {str(name): _plain(each) for name, each in value.items()}
+    return list(value) if isinstance(value, list | tuple) else value
 
 
 def _path(key: Key, entry: object, env: Mapping[str, str]) -> str:

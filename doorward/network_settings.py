@@ -35,6 +35,7 @@ def network_settings(
         "hosts": dict(configuration.table("network.hosts")),
         "pins": pins,
         "can_ask": False,
+        "limited": configuration.optional_text("network.mode") == "limited",
         "limits": dict(configuration.table("network.limits")),
         "upstream_proxy": configuration.optional_text("network.upstream_proxy"),
         "upstream_resolves": list(configuration.strings("network.upstream_resolves")),

@@ -40,6 +40,8 @@ def plan_for(options: Mapping[str, Any], env: Mapping[str, str]) -> Plan:
         from doorward.other_user import other_user  # for few runs only
 
         user = other_user(named)
+    if chosen == "limited":
+        chosen = "proxied"  # to the sandbox it is the same: what is let through is the proxy's to say
     sandbox = SandboxPolicy(
         mode=Mode.UNCONFINED if bypass else Mode(mode),
         workspace=cwd,
@@ -92,6 +94,7 @@ def _loaded(options: Mapping[str, Any], env: Mapping[str, str]) -> tuple[Home, s
         overrides=options.get("overrides", ()),
         flags=options.get("flags", {}),
         source=options.get("source", "flag"),
+        door_alone=bool(options.get("door_alone")),
     )
     return home, cwd, configuration
 

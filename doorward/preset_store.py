@@ -26,7 +26,7 @@ _FORMAT = 1
 class PinnedPreset(NamedTuple):
     """`entries` are allow rules with why they are there; `pins` the addresses each name has now."""
 
-    entries: tuple[tuple[str, str], ...]
+    entries: tuple[tuple[str | Mapping[str, object], str], ...]
     pins: Mapping[str, tuple[str, ...]]
     notices: tuple[str, ...]
 
@@ -36,21 +36,34 @@ def pinned(name: str, home: Home, env: Mapping[str, str], path: str) -> PinnedPr
 
     `path` is the PATH tools are looked for in. Raises UsageError with the remedy where it cannot be expanded.
     """
+    base = name
     try:
-        expansion = _cached(name, home, env, path)
+        if "-" in name:
+            from doorward.allowlists.read_only import BASES, GIT_FETCH, git_fetch
+
+            if name.partition(":")[0] == GIT_FETCH:
+                return PinnedPreset(git_fetch(name.partition(":")[2]), {}, ())
+            base = BASES.get(name, name)
+        expansion = _cached(base, home, env, path)
         if expansion is None:
             from doorward.tools import HostTools  # only where the cache does not serve
 
-            expansion = expand(name, HostTools(path))
+            expansion = expand(base, HostTools(path))
             _store(home, expansion, env, path)
     except PresetUnavailable as error:
         raise UsageError(f"doorward: @{name}: {error}") from None
-    entries, pins = [], {}
+    pins: dict[str, tuple[str, ...]] = {}
+    entries: tuple[tuple[str | Mapping[str, object], str], ...]
+    if base == name:
+        entries = tuple((host.entry, host.why) for host in expansion.hosts)
+    else:
+        from doorward.allowlists.read_only import reading_from
+
+        entries = reading_from(name, expansion.hosts)
     for host in expansion.hosts:
-        entries.append((host.entry, host.why))
         if isinstance(host.host, Name):
             pins[host.host.text] = tuple(str(ip) for ip in pins_for(host, _resolve(host.host.text)))
-    return PinnedPreset(tuple(entries), {name: listed for name, listed in pins.items() if listed}, expansion.notices)
+    return PinnedPreset(entries, {name: listed for name, listed in pins.items() if listed}, expansion.notices)
 
 
 def _resolve(name: str) -> list[Any]:

@@ -36,8 +36,7 @@ class WatchedConfiguration:
 
     def __init__(self, options: Mapping[str, Any], env: Mapping[str, str]) -> None:
         # whatever else is configured, this network is proxied: it is what the command does
-        flags = {**options.get("flags", {}), "network.mode": "proxied"}
-        self._options = {**options, "flags": flags}
+        self._options = {**options, "door_alone": True}
         self._env = env
         self._files: tuple[str, ...] = ()
         self._loaded: Signature = ()

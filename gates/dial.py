@@ -35,6 +35,7 @@ class NetworkMode(StrEnum):
     """What the sandbox can reach; strictest first."""
 
     OFF = "off"
+    LIMITED = "limited"  # proxied, and requests may only read
     PROXIED = "proxied"
     FULL = "full"
 

@@ -20,6 +20,7 @@ from doorward.proxy.socks5_connection import serve_socks5
 from doorward.proxy.task import DeadlinePassed, HungUp
 
 if TYPE_CHECKING:
+    from doorward.proxy.http1_message import RequestHead
     from doorward.proxy.server import Server
 
 LINGER_TIME = 5.0
@@ -62,11 +63,26 @@ class Connection:
         finally:
             self._settle_accounts()
 
-    async def decide(self, protocol: str, method: str, host: Host, port: int, *, visible: bool = False) -> Decision:
-        """The decision by name and method: an allow. Raises NotAdmitted; OSError when the client left while somebody
-        was asked. `visible`: what follows is requests that are read."""
+    async def decide(
+        self, protocol: str, method: str, host: Host, port: int, request: RequestHead | None = None, target: bytes = b""
+    ) -> Decision:
+        """The decision by name, and by the request where there is one that is read, its target in origin form: an
+        allow. Raises NotAdmitted; OSError when the client left while somebody was asked."""
         server = self.server
-        known = server.policy.admit(host, port, method, visible=visible)
+        if request is None:
+            known = server.policy.admit(host, port, method, visible=False)
+        else:
+            known = server.policy.decide(host, port)
+            if known.rule is not None and known.rule.limited:
+                known = server.policy.admit(
+                    host,
+                    port,
+                    method,
+                    target.decode("latin-1"),
+                    ((name.decode("latin-1").lower(), value.decode("latin-1")) for name, value in request.headers),
+                    visible=True,
+                    upgrade=request.upgrade is not None,
+                )
         if known.effect is Effect.ALLOW:
             return known
         try:

@@ -68,9 +68,7 @@ async def _serve_request(connection: Connection, stream: RequestStream, head: Re
 
 async def _serve_plain(connection: Connection, stream: RequestStream, head: RequestHead, target: Target) -> bool:
     try:
-        decision = await connection.decide(
-            "http", head.method, target.host, target.port, visible=head.upgrade is None
-        )
+        decision = await connection.decide("http", head.method, target.host, target.port, head, target.path)
         if passed_through(head, connection.server.via):
             message = f"the request for {authority_text(target.host, target.port)} already went through this proxy"
             raise NotAdmitted(decision.refused(Reason.PROXY_LOOP, Source.PROXY_STATE, message))

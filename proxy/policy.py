@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 
 from doorward.allowlists.decision import Decision
@@ -41,13 +41,28 @@ class Policy:
         self.decide = lru_cache(_REMEMBERED)(rules.decide)
         self._verdicts: dict[tuple[Host, int, tuple[IP, ...]], tuple[Decision, AddressVerdict]] = {}
 
-    def admit(self, host: Host, port: int, method: str, *, visible: bool) -> Decision:
-        """The rule set's decision on a request, by name and method; not `visible`: in what it opens no later request
-        can be seen, be it a tunnel or an upgraded connection."""
+    def admit(
+        self,
+        host: Host,
+        port: int,
+        method: str,
+        target: str = "",
+        headers: Iterable[tuple[str, str]] = (),
+        operations: tuple[str, ...] | None = None,
+        *,
+        visible: bool,
+        upgrade: bool = False,
+    ) -> Decision:
+        """The rule set's decision on a request (see `conditions.Request`); not `visible`: it opens a tunnel in which no
+        request can be seen."""
         decision = self.decide(host, port)
-        if decision.rule is None or not decision.rule.methods:
+        if decision.rule is None or not decision.rule.limited:
             return decision
-        return self.rules.judge_method(decision, method, visible=visible)
+        from doorward.allowlists.conditions import Request  # only where a rule limits something
+
+        return self.rules.judge_request(
+            decision, Request(method, target, tuple(headers), operations, upgrade), visible=visible
+        )
 
     def judge(self, decision: Decision, addresses: tuple[IP, ...]) -> AddressVerdict:
         """The rule set's verdict on the addresses of an allowed host; remembered with the decision it belongs to."""

@@ -126,6 +126,7 @@ def _row(rule: Rule) -> dict[str, object]:
         "where": rule.origin.where,
         "ports": [list(span) for span in rule.ports],
         "methods": list(rule.methods),
+        **({} if rule.conditions is None else rule.conditions.table()),
         "addresses": [str(network) for network in rule.addresses],
         "tls": rule.tls,
     }
@@ -151,19 +152,21 @@ def presets(args: list[str]) -> int:
     examples = ("doorward allowlist presets --expand @pip",)
     parsed = options_of("presets", "[@NAME…]", _PRESETS, args, examples)
     for word in parsed.words:
-        if word.removeprefix("@") not in PRESETS:
+        if word.removeprefix("@").partition(":")[0] not in PRESETS:
             known = ", ".join(f"@{name}" for name in PRESETS)
             raise UsageError(f"doorward allowlist presets: there is no preset {word!r}; there are {known}")
     chosen = [word.removeprefix("@") for word in parsed.words] or list(PRESETS)
+    expanding = parsed.has("expand")
     rows: list[dict[str, Any]] = [
-        {"name": f"@{name}", "what": PRESETS[name]} | (_expanded(name) if parsed.has("expand") else {})
+        {"name": f"@{name}", "what": PRESETS[name.partition(":")[0]]}
+        | (_expanded(name) if expanding and name != "git-fetch" else {})
         for name in dict.fromkeys(chosen)
     ]
     if parsed.has("json"):
         sys.stdout.write(json.dumps(rows) + "\n")
         return 0
     for row in rows:
-        lines = [f"{row['name']:<8} {row['what']}"]
+        lines = [f"{row['name']:<13} {row['what']}"]
         lines += [f"  {each['rule']}  {each['why']}" for each in row.get("rules", ())]
         lines += [f"  {name} is pinned to {', '.join(listed)}" for name, listed in row.get("pins", {}).items()]
         lines += [f"  {row['unavailable']}"] if "unavailable" in row else []
@@ -174,6 +177,7 @@ def presets(args: list[str]) -> int:
 
 def _expanded(name: str) -> dict[str, object]:
     """What the preset stands for here; a tool that is not here is no error of this command."""
+    from doorward.allowlists.rule import table_text
     from doorward.preset_store import pinned
     from doorward.sessions.home import Home, default_home
 
@@ -184,7 +188,9 @@ def _expanded(name: str) -> dict[str, object]:
     except UsageError as error:
         return {"rules": [], "pins": {}, "notices": [], "unavailable": str(error).removeprefix("doorward: ")}
     return {
-        "rules": [{"rule": rule, "why": why} for rule, why in preset.entries],
+        "rules": [
+            {"rule": rule if isinstance(rule, str) else table_text(rule), "why": why} for rule, why in preset.entries
+        ],
         "pins": {host: list(addresses) for host, addresses in preset.pins.items()},
         "notices": list(preset.notices),
     }

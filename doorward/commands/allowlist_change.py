@@ -155,6 +155,15 @@ def _parsed(word: str, effect: RuleEffect) -> Rule | None:
         return parse_rule(word, effect, _TYPED)
     if effect == "deny":
         raise MalformedRule(word, "only an allow takes a preset", origin=_TYPED)
+    if preset.startswith("git-fetch:"):
+        from doorward.allowlists.presets import PresetUnavailable
+        from doorward.allowlists.read_only import git_fetch
+
+        try:
+            git_fetch(preset.partition(":")[2])
+        except PresetUnavailable as error:
+            raise MalformedRule(word, str(error), origin=_TYPED) from None
+        return None
     if preset not in PRESETS:
         import difflib  # only for the error text
 

@@ -26,6 +26,7 @@ _OPTIONS = (
     *RULE_OPTIONS,
     Option("resolve", "look the name up once, and say of each address whether it may be dialled"),
     Option("method", "the request's method, CONNECT for a tunnel (default GET at port 80, else CONNECT)", "METHOD"),
+    Option("path", "the request's path and query (default /)", "PATH"),
     JSON,
 )
 _DEFAULT_PORT = 443
@@ -50,8 +51,8 @@ def test(args: list[str], look_up: LookUp | None = None) -> int:
         raise UsageError("doorward allowlist test: name one HOST[:PORT]")
     host, port = _place(parsed.words[0])
     policy, _ = policy_of(parsed)
-    method = parsed.last("method") or ("GET" if port == 80 else "CONNECT")
-    decision = policy.admit(host, port, method, visible=method != "CONNECT")
+    method = parsed.last("method") or ("GET" if port == 80 or parsed.has("path") else "CONNECT")
+    decision = policy.admit(host, port, method, parsed.last("path", "/"), visible=method != "CONNECT")
     resolution = _resolution(policy, decision, look_up or system_look_up) if parsed.has("resolve") else None
     if resolution is not None:
         decision = resolution.decision

@@ -93,3 +93,38 @@ def test_a_malformed_method_never_counts_as_an_allowed_one(network: Any, read_on
     for method in ("get", "GETT", "G\tT"):
         assert network.ask(door, request(method, origin.port))[9:12] in (b"400", b"403", b"501")
     assert origin.touched == 0
+
+
+def test_paths_query_and_headers_hold_on_the_plain_path(network: Any) -> None:
+    """Refused before any dial, request by request; spellings that servers read differently match nothing."""
+    origin = network.origin()
+    rule = network.named(origin.port, paths=["/pub/**"], query={"v": "1"}, headers={"x-kind": "a*"})
+    door = network.door([rule])
+    good = "X-Kind: abc\r\n"
+
+    def ask(target: str, more: str = good) -> bytes:
+        message = request("GET", origin.port, more=more).replace(b"/x HTTP", f"{target} HTTP".encode())
+        answer: bytes = network.ask(door, message)
+        return answer
+
+    for target, more in (
+        ("/private?v=1", good), ("/pub/../private?v=1", good), ("/pub/%2e%2e/private?v=1", good),
+        ("/pub/..%2fprivate?v=1", good), ("/pub//x?v=1", good), ("/pub/x?v=2", good), ("/pub/x?v=1&v=2", good),
+        ("/pub/x?v=1", ""), ("/pub/x?v=1", "X-Kind: b\r\n"), ("/pub/x?v=1", f"{good}X-Kind: b\r\n"),
+    ):  # fmt: skip
+        answer = ask(target, more)
+        assert network.error_class(answer) == "blocked-by-method-policy", (target, more)
+        assert json.loads(answer.partition(b"\r\n\r\n")[2])["reason"] == "path_not_allowed"
+    assert origin.touched == 0
+    assert ask("/pub/x?v=1").startswith(b"HTTP/1.1 200 ")
+
+
+def test_an_upgrade_to_a_path_that_a_rule_names(network: Any) -> None:
+    """A rule with a path and without methods lets the request for it switch protocols."""
+    origin = network.origin()
+    door = network.door([network.named(origin.port, paths=["/x"])])
+    more = "Upgrade: websocket\r\nConnection: upgrade\r\n"
+    wanted = request("GET", origin.port, more=more)
+    assert network.ask(door, wanted.replace(b"/x HTTP", b"/y HTTP")).startswith(b"HTTP/1.1 403 ")
+    assert origin.touched == 0
+    assert network.ask(door, wanted).startswith(b"HTTP/1.1 200 ")

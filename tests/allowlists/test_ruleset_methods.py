@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from doorward.allowlists.conditions import Request
 from doorward.allowlists.decision import Decision, Effect
 from doorward.allowlists.host import parse_host_port
 from doorward.allowlists.rule import Origin, parse_rule
@@ -18,12 +19,12 @@ FLAG = Origin("flag", "--allow")
 
 
 def request(rules: Any, method: str, authority: str = "allowed.test:80") -> Decision:
-    decision: Decision = rules.rules.judge_method(rules(authority), method, visible=True)
+    decision: Decision = rules.rules.judge_request(rules(authority), Request(method, "/"), visible=True)
     return decision
 
 
 def tunnel(rules: Any, authority: str = "allowed.test:443") -> Decision:
-    decision: Decision = rules.rules.judge_method(rules(authority), "CONNECT", visible=False)
+    decision: Decision = rules.rules.judge_request(rules(authority), Request("CONNECT", ""), visible=False)
     return decision
 
 
@@ -104,16 +105,16 @@ def test_a_deny_and_an_ask_stay_what_they_are(asked: Make) -> None:
     rules = asked([READ_ONLY], ["allowed.test"])
     assert request(rules, "GET").reason == "denied" and tunnel(rules).reason == "denied"
     question = asked([READ_ONLY], can_ask=True)("other.test")
-    assert asked([READ_ONLY]).rules.judge_method(question, "POST", visible=True) is question
+    assert asked([READ_ONLY]).rules.judge_request(question, Request("POST", "/"), visible=True) is question
     granted = asked([READ_ONLY]).rules.granted(question, "once")
-    assert asked([READ_ONLY]).rules.judge_method(granted, "POST", visible=False) is granted
+    assert asked([READ_ONLY]).rules.judge_request(granted, Request("POST", "/"), visible=False) is granted
 
 
 def test_a_rule_without_methods_costs_nothing(asked: Make) -> None:
     rules = asked(["allowed.test", {"host": "other.test", "methods": ["GET"]}])
     decision = rules("allowed.test:80")
-    assert rules.rules.judge_method(decision, "POST", visible=True) is decision
-    assert rules.rules.judge_method(decision, "CONNECT", visible=False) is decision
+    assert rules.rules.judge_request(decision, Request("POST", "/"), visible=True) is decision
+    assert rules.rules.judge_request(decision, Request("CONNECT", "/"), visible=False) is decision
 
 
 def test_the_address_guard_does_not_care_for_methods(asked: Make) -> None:
@@ -145,7 +146,9 @@ def test_a_request_passes_when_one_rule_alone_would_let_it(
 
     def passes(entries: list[dict[str, Any]], *, visible: bool) -> Decision:
         rules = RuleSet.build([parse_rule(entry, "allow", FLAG) for entry in entries], [])
-        return rules.judge_method(rules.decide(host, port), method if visible else "CONNECT", visible=visible)
+        return rules.judge_request(
+            rules.decide(host, port), Request(method if visible else "CONNECT", "/"), visible=visible
+        )
 
     for visible in (True, False):
         together = passes(tables, visible=visible)

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import pytest
 
 from doorward.allowlists.addresses import AddressClass, IPAddress, carried, classify, unmap
+from doorward.allowlists.conditions import Request, parse_conditions
 from doorward.allowlists.decision import Decision, Effect, Reason
 from doorward.allowlists.host import parse_host_port
 from doorward.allowlists.presets import PRESETS
@@ -104,7 +105,7 @@ def test_every_part_of_the_page_is_checked_by_a_test_below() -> None:
         ("allow", "deny", "`127.0.0.5`", "`127.0.0.6`"), ("reason", "when", "`x-proxy-error`"),
         ("class", "addresses"), ("form", "address", "carries", "class"),
         ("rules", "asked for", "at", "dialled"), ("rules", "asked for", "hint"), ("preset", "stands for"),
-        ("there", "here"),
+        ("there", "here"), ("glob", "`/a`", "`/a/`", "`/a/b`", "`/a/b/c`", "`/a/../b`", "`/a/%2e%2e/b`"),
     }  # fmt: skip
     assert {part.header for part in PARTS if isinstance(part, Table)} == checked
     assert {part.language for part in PARTS if isinstance(part, Block)} == {"console", "toml"}
@@ -142,6 +143,15 @@ def test_keys_of_a_table() -> None:
     keys = [code(row[0]) for row in TABLES["key", "says"].rows]
     with pytest.raises(MalformedRule, match="it has " + ", ".join(keys)):
         parse_rule({"host": "a.test", "x": 1}, "allow", Origin("file", "page"))
+
+
+def test_globs() -> None:
+    table = next(part for part in PARTS if isinstance(part, Table) and part.header[0] == "glob")
+    for glob, *cells in table.rows:
+        for path, cell in zip(map(code, table.header[1:]), cells, strict=True):
+            conditions = parse_conditions({"paths": [code(glob)]})
+            assert conditions is not None
+            assert (conditions.unmet(Request("GET", path)) is None) is yes(cell), (glob, path)
 
 
 def test_deny_beats_allow() -> None:
