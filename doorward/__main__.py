@@ -14,7 +14,13 @@ COMMANDS = {
     "trust": "trust a project, or mark it untrusted",
     "sessions": "the sessions there are, newest first",
     "show": "print a session's rollout",
-    "verify": "is a rollout as it was written",
+    "resume": "one more command in a session, or where it stands",
+    "fork": "a new session that goes on from a point of another",
+    "rename": "name a session",
+    "archive": "put a session aside",
+    "unarchive": "bring an archived session back",
+    "delete": "remove a session for good",
+    "verify": "are rollouts as they were written",
     "doctor": "what this machine can enforce, and the remedy for what it cannot",
 }
 

@@ -20,5 +20,9 @@ class UsageError(Exception):
     """The request itself is wrong: an option, a rule, a session that is not there. Exit status 2."""
 
 
+class Refused(Exception):
+    """Asked rightly, and not done as things stand: a live session is left alone. Exit status 1."""
+
+
 class ProxyStopped(Exception):
     """The proxy process ended while the run still needed it; the network of the run is closed."""

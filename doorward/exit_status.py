@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
+REFUSED_HERE: Final = 1
+"""A command other than `run` that is not done as things stand: the session is live."""
 USAGE: Final = 2
 REFUSED_SEEN: Final = 121
 """`--fail-on-deny`: something was refused although the command exited 0."""

@@ -30,6 +30,12 @@ def open_supervisor(options: Mapping[str, Any], proxy: ProxyProcess | None, door
 
 def plan_for(options: Mapping[str, Any], env: Mapping[str, str]) -> Plan:
     """Read the configuration and decide everything that is decided before a session starts."""
+    pinned = None
+    if options.get("session") is not None:
+        from doorward.pinned_profile import pinned_session  # a new session has nothing it is pinned to
+
+        pinned = pinned_session(options, env)
+        options = pinned.options
     home, cwd, configuration = _loaded(options, env)
     _check_workspace(cwd, home)
     mode = configuration.text("sandbox_mode")
@@ -56,6 +62,8 @@ def plan_for(options: Mapping[str, Any], env: Mapping[str, str]) -> Plan:
         cache_dir=home.cache,
         user=None if user is None else user.identity,
     )
+    if pinned is not None:
+        pinned.check(sandbox)
     proxied = sandbox.network == "proxied" and not bypass
     settings, notices = network_settings(configuration, home, env) if proxied else ({}, ())
     return Plan(
@@ -65,7 +73,7 @@ def plan_for(options: Mapping[str, Any], env: Mapping[str, str]) -> Plan:
         proxied=proxied,
         proxy_settings=settings,
         bypass=bypass,
-        session=_session_path(home, options.get("session"), options.get("name")),
+        session=None if pinned is None else pinned.path,
         name=options.get("name"),
         user=user,
         notices=(*configuration.notices, *notices),
@@ -116,19 +124,3 @@ def _check_workspace(cwd: str, home: Home) -> None:
     store = os.path.realpath(home.path)
     if cwd == store or cwd.startswith(store + "/"):
         raise UsageError(f"doorward: {cwd} is where doorward keeps its records; the workspace must be another folder")
-
-
-def _session_path(home: Home, session: str | None, name: str | None) -> str | None:
-    if session is None:
-        return None
-    if name is not None:
-        raise UsageError("doorward: --session goes on with a session that has its name; --name is for a new one")
-    from doorward.sessions.lookup import SessionLookupError, find_session
-
-    try:
-        found = find_session(home, session)
-    except SessionLookupError as error:
-        raise UsageError(f"doorward: {error.sentence}; {error.remedy}") from None
-    if found.archived:
-        raise UsageError(f"doorward: the session is archived; doorward unarchive {found.id}")
-    return found.path

@@ -34,3 +34,18 @@ class Plan(NamedTuple):
     name: str | None = None
     user: "OtherUser | None" = None
     notices: tuple[str, ...] = ()
+
+    @property
+    def sandbox_profile(self) -> dict[str, object]:
+        """What a session is pinned to from its start (`pinned_profile.py`)."""
+        sandbox = self.sandbox
+        return {
+            "mode": sandbox.mode,
+            "workspace": sandbox.workspace,
+            "network": sandbox.network,
+            "write": sandbox.write,
+            "read_only": sandbox.read_only,
+            "deny_read": sandbox.deny_read,
+            "allow_unix": sandbox.allow_unix,
+            "require": sandbox.require,
+        }

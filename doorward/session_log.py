@@ -35,10 +35,11 @@ class SessionLog:
         self.turn = 0
 
     @classmethod
-    def create(cls, home: Home, *, cwd: str, name: str | None) -> "SessionLog":
-        """A new session. Raises EngineError."""
+    def create(cls, home: Home, *, cwd: str, name: str | None, profile: Mapping[str, Any]) -> "SessionLog":
+        """A new session, its sandbox pinned to `profile`. Raises EngineError."""
         try:
-            return cls(home, Rollout.create(home, cwd=cwd, name=name, meta={"cli_version": VERSION}))
+            meta = {"cli_version": VERSION, "sandbox_profile": profile}
+            return cls(home, Rollout.create(home, cwd=cwd, name=name, meta=meta))
         except StoreError as error:
             raise _broken(error) from None
 

@@ -181,7 +181,9 @@ class Supervisor:
 
         if self._plan.session is not None:
             return SessionLog.resume(self._plan.home, self._plan.session)
-        return SessionLog.create(self._plan.home, cwd=self.workspace, name=self._plan.name)
+        return SessionLog.create(
+            self._plan.home, cwd=self.workspace, name=self._plan.name, profile=self._plan.sandbox_profile
+        )
 
     def close(self) -> None:
         """End the proxy, close the rollout, and end what was started ahead."""

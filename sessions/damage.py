@@ -14,6 +14,8 @@ class DamageKind(StrEnum):
     TOO_DEEP = "too-deep"
     TOO_LONG = "too-long"
     NOT_A_RECORD = "not-a-record"
+    LOST = "lost"
+    """Lines that are shared with another session, and that session's file is not there or shorter."""
 
 
 class Damage(NamedTuple):
@@ -28,4 +30,6 @@ class Damage(NamedTuple):
     @property
     def sentence(self) -> str:
         """One plain sentence for a person."""
+        if self.kind is DamageKind.LOST:
+            return self.detail
         return f"line {self.number} (byte {self.offset}, {self.length} bytes) is skipped: {self.detail}"

@@ -11,6 +11,7 @@ from doorward.sessions.ids import day_folder, rollout_name, session_in, uuid7_mi
 
 _DEEPEST = 3
 """`YYYY/MM/DD`; what lies below is not ours, and a loop of bind mounts must not hold the walk."""
+_ENDINGS = (".jsonl", ".jsonl.zst")
 
 
 class Found(NamedTuple):
@@ -48,10 +49,10 @@ def _walk(folder: str, archived: bool, depth: int) -> Iterator[Found | Problem]:
         yield Problem(folder, f"cannot be read: {error.strerror}")
         return
     for entry in ordered:
-        if depth and entry.is_dir(follow_symlinks=False) and not entry.name.endswith(".jsonl"):
+        if depth and entry.is_dir(follow_symlinks=False) and not entry.name.endswith(_ENDINGS):
             yield from _walk(entry.path, archived, depth - 1)
     for entry in ordered:
-        if entry.name.endswith(".jsonl"):
+        if entry.name.endswith(_ENDINGS):
             session = session_in(entry.name)
             if entry.is_symlink():
                 yield Problem(entry.path, "a link, and links are not read")
@@ -71,8 +72,8 @@ def expected(home: Home, session: str) -> Iterator[Found]:
         return
     moment = time.gmtime(milliseconds // 1000)
     name = rollout_name(session, moment)
-    for folder, archived in ((f"{home.sessions}/{day_folder(moment)}", False), (home.archived, True)):
-        path = f"{folder}/{name}"
+    places = ((f"{home.sessions}/{day_folder(moment)}/{name}", False), (f"{home.archived}/{name}", True))
+    for path, archived in (*places, (f"{home.archived}/{name}.zst", True)):
         try:
             if stat.S_ISREG(os.stat(path, follow_symlinks=False).st_mode):
                 yield Found(session, path, archived)

@@ -35,6 +35,11 @@ class Home(NamedTuple):
         return f"{self.path}/archived_sessions"
 
     @property
+    def shared(self) -> str:
+        """What is left of a deleted session because others were forked from it: its lines up to there."""
+        return f"{self.path}/shared_history"
+
+    @property
     def blobs(self) -> str:
         """Large outputs, each under its SHA-256."""
         return f"{self.path}/blobs"

@@ -6,7 +6,7 @@ import time
 
 UUID_PATTERN = r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
 # not compiled here: that would cost every start 1.5 ms, and a new session needs neither
-_ROLLOUT_NAME = rf"rollout-.*-({UUID_PATTERN})\.jsonl"
+_ROLLOUT_NAME = rf"rollout-.*-({UUID_PATTERN})\.jsonl(?:\.zst)?"
 
 
 def uuid7(now_ns: int | None = None) -> str:
@@ -44,7 +44,7 @@ def rollout_name(session: str, moment: time.struct_time) -> str:
 
 
 def session_in(name: str) -> str | None:
-    """The id in a rollout's file name; None for any other name."""
+    """The id in a rollout's file name, plain or compressed; None for any other name."""
     named = re.fullmatch(_ROLLOUT_NAME, name)
     return named[1] if named else None
 

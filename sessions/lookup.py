@@ -63,7 +63,8 @@ def find_session(home: Home, text: str, *, archived: bool | None = None) -> Sess
         paths = tuple(match.path for match in matches)
         if len(ids) == 1:
             raise SessionAmbiguous(f"{len(paths)} files have the id {ids[0]}", "move all but one away", ids, paths)
-        raise SessionAmbiguous(f"{len(ids)} sessions are named {text!r}", "give one of the ids", ids, paths)
+        remedy = f"give one of the ids: {', '.join(ids)}"
+        raise SessionAmbiguous(f"{len(ids)} sessions are named {text!r}", remedy, ids, paths)
     return matches[0]
 
 

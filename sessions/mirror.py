@@ -20,7 +20,7 @@ from doorward.sessions.folders import Found, Problem, rollouts
 from doorward.sessions.home import Home, StoreError
 from doorward.sessions.listing import Listing, list_sessions
 from doorward.sessions.mirror_file import MirrorBusy, Unusable, connected, file_is_not_at_fault, set_aside
-from doorward.sessions.regular_file import open_regular
+from doorward.sessions.stored_file import open_stored
 from doorward.sessions.summary import SessionSummary, summarise
 from doorward.sessions.tail import SEARCH_LIMIT, tail_within
 from doorward.sessions.verify import Head
@@ -177,7 +177,7 @@ class Mirror:
 
     def _move_head(self, found: Found) -> str | None:
         """Takes the head digest of a file; returns a note when the file ends before the one that was seen."""
-        descriptor = open_regular(found.path)
+        descriptor = open_stored(found.path)
         try:
             tail = tail_within(descriptor, os.fstat(descriptor).st_size, SEARCH_LIMIT)
         finally:
@@ -212,6 +212,22 @@ def mirrored_listing(home: Home, *, archived: bool | None = False, limit: int | 
         return listing._replace(problems=(*listing.problems, told))
     notes = [Problem(session.path, note) for session in sessions for note in session.notes]
     return Listing(sessions, (*found, *notes, *notices))
+
+
+def kept_heads(home: Home) -> dict[str, Head]:
+    """The last head digest that was seen of each session; empty where there is no usable index. Nothing is made."""
+    if not os.path.lexists(home.mirror):
+        return {}
+    try:
+        database = connected(home.mirror)
+    except (MirrorBusy, Unusable):
+        return {}
+    try:
+        return {id: Head(*rest) for id, *rest in database.execute("SELECT id, ordinal, chain FROM heads")}
+    except sqlite3.DatabaseError:
+        return {}
+    finally:
+        database.close()
 
 
 def _encoded(value: Any) -> Any:

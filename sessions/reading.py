@@ -14,7 +14,7 @@ from doorward.sessions.decoding import decoded
 from doorward.sessions.home import StoreError
 from doorward.sessions.line import Line
 from doorward.sessions.long_line import summarised
-from doorward.sessions.regular_file import open_regular
+from doorward.sessions.stored_file import open_stored
 
 LINE_LIMIT = 16 << 20
 """Bytes; parsing takes a few times that in memory."""
@@ -28,7 +28,7 @@ def read_lines(path: str, *, limit: int = LINE_LIMIT) -> Iterator[Line | Damage]
 
     A file that is being written is read up to where it ended when it was opened.
     """
-    descriptor = open_regular(path)
+    descriptor = open_stored(path)
     try:
         yield from lines_of(descriptor, os.fstat(descriptor).st_size, limit=limit)
     except OSError as error:
@@ -37,23 +37,25 @@ def read_lines(path: str, *, limit: int = LINE_LIMIT) -> Iterator[Line | Damage]
         os.close(descriptor)
 
 
-def lines_of(descriptor: int, size: int, *, limit: int = LINE_LIMIT) -> Iterator[Line | Damage]:
-    """The same for the first `size` bytes of an open file. OSError passes through."""
+def lines_of(descriptor: int, size: int, *, limit: int = LINE_LIMIT, start: int = 0) -> Iterator[Line | Damage]:
+    """The same for the first `size` bytes of an open file, from `start` on (where a line starts). OSError passes."""
     number = 0
-    for start, data, length, ended in raw_lines(descriptor, size, limit=limit):
+    for offset, data, length, ended in raw_lines(descriptor, size, limit=limit, start=start):
         number += 1
         if data is None:
-            yield _long(descriptor, start, length, number)
+            yield _long(descriptor, offset, length, number)
             continue
-        if start == 0 and data.startswith(_BYTE_ORDER_MARK):
-            start, data, length = 3, data[3:], length - 3
+        if offset == 0 and data.startswith(_BYTE_ORDER_MARK):
+            offset, data, length = 3, data[3:], length - 3
         if data.strip(_BLANKS):
-            yield decoded(data, number=number, offset=start, ended=ended)
+            yield decoded(data, number=number, offset=offset, ended=ended)
 
 
-def raw_lines(descriptor: int, size: int, *, limit: int = LINE_LIMIT) -> Iterator[tuple[int, bytes | None, int, bool]]:
-    """(offset, bytes, length, ended by LF) of each line, LF left out; the bytes are None past `limit`."""
-    position = start = 0
+def raw_lines(
+    descriptor: int, size: int, *, limit: int = LINE_LIMIT, start: int = 0
+) -> Iterator[tuple[int, bytes | None, int, bool]]:
+    """(offset, bytes, length, ended by LF) of each line from `start` on, LF left out; no bytes past `limit`."""
+    position = start
     pending = bytearray()
     while position < size:
         block = os.pread(descriptor, min(_CHUNK, size - position), position)
@@ -90,18 +92,22 @@ def stored_bytes(path: str) -> Iterator[bytes | Damage]:
 
     A last line without LF gets none. Raises StoreError.
     """
-    descriptor = open_regular(path)
+    descriptor = open_stored(path)
     try:
-        size = os.fstat(descriptor).st_size
-        for line in lines_of(descriptor, size):
-            if isinstance(line, Damage):
-                yield line
-                continue
-            position, end = line.offset, min(line.offset + line.length + 1, size)
-            while position < end and (piece := os.pread(descriptor, min(_CHUNK, end - position), position)):
-                yield piece
-                position += len(piece)
+        yield from stored_of(descriptor, os.fstat(descriptor).st_size)
     except OSError as error:
         raise StoreError(f"cannot read {path}: {error.strerror}") from error
     finally:
         os.close(descriptor)
+
+
+def stored_of(descriptor: int, size: int) -> Iterator[bytes | Damage]:
+    """The same for the first `size` bytes of an open file. OSError passes through."""
+    for line in lines_of(descriptor, size):
+        if isinstance(line, Damage):
+            yield line
+            continue
+        position, end = line.offset, min(line.offset + line.length + 1, size)
+        while position < end and (piece := os.pread(descriptor, min(_CHUNK, end - position), position)):
+            yield piece
+            position += len(piece)

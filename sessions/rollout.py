@@ -69,10 +69,19 @@ class Rollout:
         self._folder_synced = False
 
     @classmethod
-    def create(cls, home: Home, *, cwd: str, name: str | None = None, meta: Mapping[str, Any] | None = None) -> Self:
+    def create(
+        cls,
+        home: Home,
+        *,
+        cwd: str,
+        name: str | None = None,
+        meta: Mapping[str, Any] | None = None,
+        after: "Tail | None" = None,
+    ) -> Self:
         """A new session with its `session_meta` written. Nothing but the file (and its folders) is made.
 
-        `meta` adds keys to the `session_meta` payload, e.g. `cli_version` and `git`. Raises RolloutError.
+        `meta` adds keys to the `session_meta` payload, e.g. `cli_version` and `git`. `after` is the end of the lines
+        that a fork shares: its own go on from there (`history.py`). Raises RolloutError.
         """
         now = time.time_ns()
         session, moment = uuid7(now), time.gmtime(now // 1_000_000_000)
@@ -83,6 +92,8 @@ class Rollout:
         except StoreError as error:
             raise RolloutError(str(error)) from error
         rollout = cls(descriptor, path, session)
+        if after is not None:
+            rollout._go_on_after(after)
         try:
             rollout._own()
             rollout.append(*items.session_meta(session, timestamp=rfc3339(now), cwd=cwd, name=name, meta=meta))
@@ -154,9 +165,13 @@ class Rollout:
         if tail.linked_end < self._linked_end:
             raise RolloutError(f"{self.path} has become shorter: another program cut it")
         self._chain, self._linked_end, self._totals = tail.chain, tail.linked_end, tail.totals
-        # each good record takes one number, also one that another writer left unnumbered
-        self._ordinal = (-1 if tail.ordinal is None else tail.ordinal) + tail.unnumbered + 1
+        self._ordinal = tail.next_ordinal
         return tail
+
+    def _go_on_after(self, shared: "Tail") -> None:
+        """Takes number, link and totals from the end of what another file holds. A fork has a name of its own."""
+        self._chain, self._ordinal = shared.chain, shared.next_ordinal
+        self._totals = shared.totals._replace(open=False, name=None)
 
     @property
     def turns(self) -> int:

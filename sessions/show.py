@@ -28,9 +28,16 @@ def render(
 
 
 def rendered(
-    lines: Iterable[Line | Damage], *, colour: bool = False, live: bool = False, output_lines: int | None = OUTPUT_LINES
+    lines: Iterable[Line | Damage],
+    *,
+    colour: bool = False,
+    live: bool = False,
+    output_lines: int | None = OUTPUT_LINES,
+    session: str | None = None,
 ) -> Iterator[str]:
     """The text in pieces, a turn at a time.
+
+    `session` is the id of the one to be shown, where the lines before its own are shared with others.
 
     `live`: a writer holds the session, so a turn without an end is running rather than cut off. `output_lines` None
     shows all that the records hold. Nothing in the text can drive a terminal, whatever the records hold.
@@ -43,8 +50,11 @@ def rendered(
         elif isinstance(part, Renamed):
             yield paint(f"renamed to {harmless_line(part.name)}\n", "dim")
         elif isinstance(part, Line):
-            if first:
-                yield from _session(part.payload, paint)
+            if first and session is not None and part.payload.get("id") != session:
+                yield paint(f"session {harmless_line(session)}, which begins with what it shares with\n", "bold")
+            elif not first:
+                yield paint("\nfrom here on\n", "dim")
+            yield from _session(part.payload, paint)
             first = False
         elif part.number is not None or part.said or part.refused or part.traffic:
             yield "\n"

@@ -12,7 +12,7 @@ from doorward.sessions.decoding import decoded
 from doorward.sessions.folders import Found
 from doorward.sessions.home import StoreError
 from doorward.sessions.line import Line, Totals, totals_from
-from doorward.sessions.regular_file import open_regular
+from doorward.sessions.stored_file import open_stored
 from doorward.sessions.tail import SEARCH_LIMIT, tail_within
 from doorward.sessions.timestamps import rfc3339
 
@@ -46,13 +46,13 @@ class SessionSummary(NamedTuple):
 
 def summarise(found: Found) -> SessionSummary:
     """Raises StoreError when the file cannot be read, or is empty."""
-    descriptor = open_regular(found.path)
+    descriptor = open_stored(found.path)
     try:
         status = os.fstat(descriptor)
         if status.st_size == 0:
             raise StoreError(f"{found.path} is empty: its session never started")
         notes: list[str] = []
-        meta = _session_meta(descriptor, status.st_size)
+        meta = session_meta(descriptor, status.st_size)
         totals, updated = _last(descriptor, status.st_size)
     except OSError as error:
         raise StoreError(f"cannot read {found.path}: {error.strerror}") from error
@@ -84,7 +84,8 @@ def _text(meta: dict[str, Any], key: str) -> str | None:
     return value if isinstance(value, str) else None
 
 
-def _session_meta(descriptor: int, size: int) -> dict[str, Any] | None:
+def session_meta(descriptor: int, size: int) -> dict[str, Any] | None:
+    """The payload of the first `session_meta` of an open file; None where none is near its start. OSError passes."""
     for step in _HEAD_STEPS:
         head = os.pread(descriptor, step, 0)
         lines = head.removeprefix(b"\xef\xbb\xbf").split(b"\n")

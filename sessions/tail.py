@@ -37,6 +37,11 @@ class Tail(NamedTuple):
     damaged: int
     """Lines after the last linked one that cannot be read, a torn tail included."""
 
+    @property
+    def next_ordinal(self) -> int:
+        """Each good record takes one number, also one that another writer left unnumbered."""
+        return (-1 if self.ordinal is None else self.ordinal) + self.unnumbered + 1
+
 
 def read_tail(descriptor: int, size: int) -> Tail:
     """The tail of the open file of `size` bytes. OSError passes through."""

@@ -49,6 +49,17 @@ class UnnamedFile:
         if written != len(data):
             raise StoreError(f"cannot write to {self._folder}: only {written} of {len(data)} bytes were taken")
 
+    def keep_times(self, status: os.stat_result) -> None:
+        """Takes over the times of another file."""
+        os.utime(self._descriptor, ns=(status.st_atime_ns, status.st_mtime_ns))
+
+    def to_disk(self) -> None:
+        """Returns when what was written is on the disk."""
+        try:
+            os.fsync(self._descriptor)
+        except OSError as error:
+            raise StoreError(f"cannot write to {self._folder}: {error.strerror}") from error
+
     def publish(self, path: str) -> bool:
         """Gives the file its name; False when something has that name already (then ours is gone). Ends the object.
 

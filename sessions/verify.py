@@ -20,7 +20,7 @@ from doorward.sessions import chain
 from doorward.sessions.home import StoreError
 from doorward.sessions.long_line import ends
 from doorward.sessions.reading import LINE_LIMIT, raw_lines
-from doorward.sessions.regular_file import open_regular
+from doorward.sessions.stored_file import open_stored
 
 _CHUNK = 1 << 20
 _ORDINAL = re.compile(rb'\{"timestamp":"[^"]{0,40}","ordinal":([0-9]{1,18}),')
@@ -76,11 +76,17 @@ class _Break(Exception):
         self.finding = finding
 
 
-def verify(path: str, known: Head | None = None) -> Verification:
-    """Checks every line. `known` is a head digest kept elsewhere. Raises StoreError when the file cannot be read."""
-    descriptor = open_regular(path)
+def verify(
+    path: str, known: Head | None = None, *, size: int | None = None, before: Head | None = None
+) -> Verification:
+    """Checks every line. `known` is a head digest kept elsewhere. Raises StoreError when the file cannot be read.
+
+    `size` limits it to the first bytes of the file; `before` is the last of the lines that the file goes on from.
+    """
+    descriptor = open_stored(path)
     try:
-        return _Check(descriptor, os.fstat(descriptor).st_size, known).run()
+        there = os.fstat(descriptor).st_size
+        return _Check(descriptor, there if size is None else min(size, there), known, before).run()
     except OSError as error:
         raise StoreError(f"cannot read {path}: {error.strerror}") from error
     finally:
@@ -88,15 +94,15 @@ def verify(path: str, known: Head | None = None) -> Verification:
 
 
 class _Check:
-    def __init__(self, descriptor: int, size: int, known: Head | None) -> None:
+    def __init__(self, descriptor: int, size: int, known: Head | None, before: Head | None) -> None:
         self._descriptor = descriptor
         self._size = size
         self._known = known
         self._proven = False
         self._notes: list[str] = []
         self._linked = 0
-        self._digits = chain.NOTHING_BEFORE
-        self._ordinal: int | None = -1
+        self._digits = chain.NOTHING_BEFORE if before is None else before.chain
+        self._ordinal: int | None = -1 if before is None else before.ordinal
         """Of the last linked line."""
         self._linked_end = 0
         self._number = 0

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Mapping
 
 from doorward import exit_status
-from doorward.errors import EngineError, UsageError
+from doorward.errors import EngineError, Refused, UsageError
 
 
 def dispatch(args: list[str], commands: Mapping[str, str], usage: str) -> int:
@@ -50,6 +50,9 @@ def guarded(entry: Callable[[list[str]], int], args: list[str]) -> int:
     except EngineError as error:
         sys.stderr.write(f"doorward: {error}\n")
         return exit_status.ENGINE_FAILED
+    except Refused as error:
+        sys.stderr.write(f"{error}\n")
+        return exit_status.REFUSED_HERE
     except BrokenPipeError:
         # the reader of our stdout left (`| head`): no message, and none at interpreter exit either
         import os

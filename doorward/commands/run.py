@@ -66,7 +66,7 @@ def _supervise(parsed: Parsed, proxy: ProxyProcess | None, door: Backend | None)
 
     as_json = parsed.has("json")
     options = opening_of("run", parsed)
-    argv, cwd = command_of("run", parsed)
+    argv, _ = command_of("run", parsed)
     timeout = seconds("run", "timeout", parsed.last("timeout")) if parsed.has("timeout") else None
     assert door is not None  # there is a command, so there was a word
     supervisor = open_supervisor(options, proxy, door)
@@ -74,7 +74,7 @@ def _supervise(parsed: Parsed, proxy: ProxyProcess | None, door: Backend | None)
         open_streams = (
             captured if as_json else (lambda _: untouched()) if parsed.has("no-record-output") else passed_through
         )
-        observation = supervisor.run(Request(argv, cwd, os.environ, open_streams, timeout, last=True))
+        observation = supervisor.run(Request(argv, supervisor.workspace, os.environ, open_streams, timeout, last=True))
     finally:
         supervisor.close()
     _report(observation, supervisor.notices, as_json)

@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 import sys
 
-from doorward.errors import EngineError, UsageError
+from doorward.commands.named_session import store, the_session
+from doorward.errors import UsageError
 from doorward.options import HelpWanted, Option, help_text, parse
-from doorward.sessions.home import Home, StoreError, default_home
+from doorward.sessions.home import Home
+from doorward.sessions.lookup import SessionRef
 from doorward.summary import printable
 
 _OPTIONS = (Option("json", "the file's lines as stored, one JSON document a line"),)
@@ -29,23 +31,16 @@ def main(args: list[str]) -> int:
         return 0
     if len(parsed.words) != 1:
         raise UsageError("doorward show: name one session, by its UUID or its name")
-    from doorward.sessions.lookup import SessionLookupError, find_session
-
-    try:
-        home = Home(default_home(os.environ))
-        found = find_session(home, parsed.words[0])
-        return _raw(found.path) if parsed.has("json") else _rendered(found.path)
-    except SessionLookupError as error:
-        raise UsageError(f"doorward show: {error.sentence}; {error.remedy}") from None
-    except StoreError as error:
-        raise EngineError(str(error)) from None
+    with store("show") as home:
+        found = the_session(home, "show", parsed.words)
+        return _raw(home, found) if parsed.has("json") else _rendered(home, found)
 
 
-def _raw(path: str) -> int:
+def _raw(home: Home, found: SessionRef) -> int:
     from doorward.sessions.damage import Damage
-    from doorward.sessions.reading import stored_bytes
+    from doorward.sessions.history import session_bytes
 
-    for line in stored_bytes(path):
+    for line in session_bytes(home, found.id, found.path):
         if isinstance(line, Damage):
             sys.stderr.write(printable(f"doorward show: {line.sentence}") + "\n")
         else:
@@ -53,11 +48,13 @@ def _raw(path: str) -> int:
     return 0
 
 
-def _rendered(path: str) -> int:
-    from doorward.sessions.reading import read_lines
+def _rendered(home: Home, found: SessionRef) -> int:
+    from doorward.sessions.history import session_lines
+    from doorward.sessions.live import live_pid
     from doorward.sessions.show import rendered
 
     colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ
-    for piece in rendered(read_lines(path), colour=colour):
+    lines = session_lines(home, found.id, found.path)
+    for piece in rendered(lines, colour=colour, live=live_pid(found.path)[0], session=found.id):
         sys.stdout.buffer.write(piece.encode("utf-8", "backslashreplace"))
     return 0

@@ -1,0 +1,149 @@
+"""A session keeps the sandbox it began with when it is gone on with: its profile is pinned, only a stricter one passes.
+
+What was given when the session began holds again without being given again: mode, network mode, folder, writable and
+hidden paths. Options may tighten it for a turn. Network rules are not part of it: each turn has its own, recorded.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from doorward.configuration_schema import NETWORK_OF_MODE
+from doorward.errors import EngineError, UsageError
+from doorward.launcher.interface import SandboxPolicy
+from doorward.named_tuple import NamedTuple
+from doorward.sessions.home import Home, StoreError, default_home
+from doorward.sessions.line import Line
+
+_MODES = ("read-only", "workspace-write", "danger-full-access", "unconfined")
+"""Strictest first; `unconfined` is the bypass flag."""
+_NETWORKS = ("off", "proxied", "full")
+_REQUIRES = ("full", "best-effort")
+
+Profile = Mapping[str, Any]
+
+
+class Pinned(NamedTuple):
+    """The session to go on with. `options` are those of the run, with what the profile adds."""
+
+    id: str
+    path: str
+    profile: Profile
+    options: Mapping[str, Any]
+
+    def check(self, sandbox: SandboxPolicy) -> None:
+        """Raises UsageError where `sandbox` is looser than what the session began with."""
+        looser = _looser(self.profile, sandbox)
+        if looser:
+            raise UsageError(
+                f"doorward: session {self.id} is pinned to the sandbox it began with, and this is looser: "
+                f"{'; '.join(looser)}. Leave that out, or start a new session"
+            )
+
+
+def pinned_session(options: Mapping[str, Any], env: Mapping[str, str]) -> Pinned:
+    """The session that `options` name. Raises UsageError: unknown, ambiguous, archived, or named anew; EngineError."""
+    if options.get("name") is not None:
+        raise UsageError("doorward: --session goes on with a session that has its name; --name is for a new one")
+    from doorward.sessions.lookup import SessionLookupError, find_session
+
+    try:
+        home = Home(options.get("home") or default_home(env))
+        found = find_session(home, options["session"])
+        if found.archived:
+            raise UsageError(f"doorward: the session is archived; doorward unarchive {found.id}")
+        profile = profile_of(home, found.id, found.path)
+    except SessionLookupError as error:
+        raise UsageError(f"doorward: {error.sentence}; {error.remedy}") from None
+    except StoreError as error:
+        raise EngineError(str(error)) from None
+    return Pinned(found.id, found.path, profile, _filled_in(options, profile))
+
+
+def profile_of(home: Home, session: str, path: str) -> Profile:
+    """The profile in a session's first record; for sessions of other writers an empty one, which pins nothing.
+
+    Raises StoreError.
+    """
+    from doorward.sessions.reading import read_lines
+
+    for line in read_lines(path):
+        if isinstance(line, Line) and line.type == "session_meta" and line.payload.get("id") == session:
+            profile = line.payload.get("sandbox_profile")
+            return profile if isinstance(profile, dict) else {}
+        if isinstance(line, Line) and line.type == "turn_context":
+            # sessions from before the profile stood in the first record
+            doorward = line.payload.get("doorward")
+            sandbox = doorward.get("sandbox") if isinstance(doorward, dict) else None
+            return sandbox if isinstance(sandbox, dict) else {}
+    return {}
+
+
+def _filled_in(options: Mapping[str, Any], profile: Profile) -> dict[str, Any]:
+    """The profile's values as if they had been given as options again, except where something was given."""
+    given: dict[str, object] = dict(options.get("flags", {}))
+    filled = dict(given)
+    mode, network = profile.get("mode"), profile.get("network")
+    if mode in _MODES[:3] and "sandbox_mode" not in given:
+        filled["sandbox_mode"] = mode
+    if network in _NETWORKS and "network.mode" not in given:
+        natural = NETWORK_OF_MODE.get(str(filled.get("sandbox_mode")), network)
+        filled["network.mode"] = min(network, natural, key=_NETWORKS.index)
+    if profile.get("require") in _REQUIRES and "require" not in given:
+        filled["require"] = profile["require"]
+    for key in ("write", "read_only", "deny_read", "allow_unix"):
+        filled[f"filesystem.{key}"] = _joined(profile.get(key), given.get(f"filesystem.{key}"))
+        if not filled[f"filesystem.{key}"]:
+            del filled[f"filesystem.{key}"]
+    cwd = options.get("cwd")
+    workspace = profile.get("workspace")
+    if cwd is None and isinstance(workspace, str):
+        if not os.path.isdir(workspace):
+            raise UsageError(f"doorward: the session's folder {workspace} is gone; -C DIR names one below it")
+        cwd = workspace
+    return {**options, "flags": filled, "cwd": cwd}
+
+
+def _joined(*lists: object) -> list[object]:
+    found: list[object] = []
+    for each in lists:
+        if isinstance(each, list | tuple):
+            found += [entry for entry in each if entry not in found]
+    return found
+
+
+def _looser(profile: Profile, now: SandboxPolicy) -> list[str]:
+    """What is looser, one phrase each."""
+    found = []
+    for key, scale, value in (
+        ("mode", _MODES, str(now.mode)),
+        ("network", _NETWORKS, now.network),
+        ("require", _REQUIRES, now.require),
+    ):
+        pinned = profile.get(key)
+        if pinned in scale and value in scale and scale.index(value) > scale.index(pinned):
+            found.append(f"{key} is {value}, and it began with {pinned}")
+    workspace = profile.get("workspace")
+    writable = (str(workspace), *_texts(profile, "write"))
+    if isinstance(workspace, str) and str(now.mode) != "read-only":
+        found += [f"{path} would be writable" for path in (now.workspace, *now.write) if not _below(path, writable)]
+    for key, what, kept in (
+        ("deny_read", "hidden", now.deny_read),
+        ("read_only", "read-only", now.read_only),
+    ):
+        found += [f"{path} would not be {what}" for path in _texts(profile, key) if path not in kept]
+    if isinstance(workspace, str):
+        found += [f"{path} could be reached" for path in now.allow_unix if path not in _texts(profile, "allow_unix")]
+    return found
+
+
+def _texts(profile: Profile, key: str) -> tuple[str, ...]:
+    value: object = profile.get(key)
+    return tuple(each for each in value if isinstance(each, str)) if isinstance(value, Sequence) else ()
+
+
+def _below(path: str, roots: Sequence[str]) -> bool:
+    real = os.path.realpath(path)
+    return any(path == root or f"{real}/".startswith(f"{os.path.realpath(root).rstrip('/')}/") for root in roots)
