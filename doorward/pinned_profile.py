@@ -36,6 +36,9 @@ class Pinned(NamedTuple):
     def check(self, sandbox: SandboxPolicy) -> None:
         """Raises UsageError where `sandbox` is looser than what the session began with."""
         looser = _looser(self.profile, sandbox)
+        began, user = self.profile.get("user"), None if sandbox.user is None else sandbox.user.name
+        if began is not None and user != began:
+            looser.append(f"the user is {user}, and it began as {began}")
         if looser:
             raise UsageError(
                 f"doorward: session {self.id} is pinned to the sandbox it began with, and this is looser: "
@@ -103,7 +106,10 @@ def _filled_in(options: Mapping[str, Any], profile: Profile) -> dict[str, Any]:
         if not os.path.isdir(workspace):
             raise UsageError(f"doorward: the session's folder {workspace} is gone; -C DIR names one below it")
         cwd = workspace
-    return {**options, "flags": filled, "cwd": cwd}
+    user = options.get("user")
+    if profile.get("user") is not None and user is None:
+        user = profile["user"]
+    return {**options, "flags": filled, "cwd": cwd, "user": user}
 
 
 def _joined(*lists: object) -> list[object]:

@@ -48,4 +48,5 @@ class Plan(NamedTuple):
             "deny_read": sandbox.deny_read,
             "allow_unix": sandbox.allow_unix,
             "require": sandbox.require,
+            "user": None if self.user is None else self.user.identity.name,
         }

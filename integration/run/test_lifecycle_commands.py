@@ -189,3 +189,12 @@ def test_an_unknown_and_an_ambiguous_name(doorward: Any) -> None:
     assert json.loads(doorward("rename", ids[0], "single", "--json").out) == {"id": ids[0], "name": "single"}
     assert doorward("show", "single").status == 0
     assert doorward("show", "twin").status == 0
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can run commands as another user")
+def test_the_user_is_pinned(doorward: Any, tmp_path: Path) -> None:
+    for folder in (tmp_path, doorward.workspace, *tmp_path.parents[:2]):
+        folder.chmod(0o755)
+    session = doorward("run", "--json", "--user", "nobody", "--", "id", "-un").document["session"]
+    assert doorward("resume", session, "--", "id", "-un").out == b"nobody\n"
+    assert doorward("resume", "--user", "daemon", session, "--", "true").status == 2
