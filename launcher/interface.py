@@ -50,6 +50,9 @@ class SandboxPolicy(NamedTuple):
     allow_unix: tuple[str, ...] = ()
     require: Require = "full"
     user: Identity | None = None
+    # macOS has no network namespace and one trust service for the whole machine
+    local_binding: bool = False  # servers on localhost may be bound, and every port there dialled
+    trust_service: bool = True  # the system verifies certificates for programs that have no store of their own
 
 
 class Enforcement(NamedTuple):
