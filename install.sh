@@ -28,7 +28,7 @@ command -v bwrap >/dev/null || missing="$missing bubblewrap"
 "$python" -c 'import ctypes.util, sys; sys.exit(not ctypes.util.find_library("seccomp"))' || missing="$missing libseccomp2"
 "$python" -c 'import ensurepip, venv' 2>/dev/null || missing="$missing python3-venv"
 if [ "$what" = --dev ]; then
-    for tool in curl git openssl tmux vim; do command -v "$tool" >/dev/null || missing="$missing $tool"; done
+    for tool in curl git openssl tinyscheme tmux vim; do command -v "$tool" >/dev/null || missing="$missing $tool"; done
     command -v ps >/dev/null || missing="$missing procps"
 fi
 extras=""

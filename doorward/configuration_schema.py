@@ -170,6 +170,18 @@ KEYS: Final = (
         option="--allow-unix",
     ),
     Key(
+        "macos.local_binding",
+        Kind.SWITCH,
+        False,
+        "On macOS: servers may be bound on localhost, and every port there be dialled, those of other programs too",
+    ),
+    Key(
+        "macos.trust_service",
+        Kind.SWITCH,
+        True,
+        "On macOS: the system's trust service may be asked, without which Go programs verify no certificate",
+    ),
+    Key(
         "env.inherit",
         Kind.CHOICE,
         "all",

@@ -60,6 +60,8 @@ def plan_for(options: Mapping[str, Any], env: Mapping[str, str]) -> Plan:
         home=home.path,
         require=configuration.text("require"),  # type: ignore[arg-type]
         cache_dir=home.cache,
+        local_binding=bool(configuration.value("macos.local_binding")),
+        trust_service=bool(configuration.value("macos.trust_service")),
         user=None if user is None else user.identity,
     )
     if pinned is not None:

@@ -25,10 +25,17 @@ _LOOPBACK: Final = r"(?:127\.0\.0\.1|\blocalhost\b|\[?::1\b\]?)"
 _PORT: Final = r"(?::|'?, | port |'?, port=)(\d{1,5})\b"
 _NAME_SERVER: Final = r"lookup \S+ on \S+:53\b"  # Go's own resolver, which asks a server that is not there
 _CURL: Final = "Failed to connect to "  # and not why
+_NO_TRUST_SERVICE: Final = "OSStatus -26276"
+"""errSecInternalComponent: what Go's crypto/x509 prints on macOS where the trust service cannot be asked."""
 
 
 def hint(output: str) -> str | None:
     """A sentence for a person; None where `output`, of a failed command, shows no way round the proxy."""
+    if _NO_TRUST_SERVICE in output:
+        return (
+            "a certificate could not be verified: the program asks macOS's trust service, and OSStatus -26276 says "
+            "that it could not. -c macos.trust_service=true lets it"
+        )
     if _has(output, _NAME) or re.search(_NAME_SERVER, output):
         return (
             "a name did not resolve: inside, only the proxy looks names up. "

@@ -19,7 +19,7 @@ from doorward.launcher.interface import (
     UnenforceableRule,
 )
 from doorward.named_tuple import NamedTuple
-from doorward.plan import PROXY_URL, Plan
+from doorward.plan import Plan
 from doorward.proxy_process import POLICY, ProxyProcess
 from doorward.sessions.home import Home, StoreError
 from doorward.streams import Record, Streams
@@ -208,7 +208,7 @@ class Supervisor:
                 request.env if user is None else user.variables(request.env, passed),
                 inherit=self._plan.configuration.text("env.inherit"),
                 passed=passed,
-                proxy_url=PROXY_URL if self._proxy is not None else None,
+                proxy_url=confinement.proxy_url() if self._proxy is not None else None,
             )
             inner = inner._replace(variables=confinement.environment(inner.variables))
             self.withheld = inner.withheld

@@ -11,8 +11,16 @@ if TYPE_CHECKING:
 
 def backend() -> "Backend":
     """This platform's door. Raises SandboxUnavailable where there is none."""
-    if sys.platform == "linux":
+    platform: str = sys.platform  # as text: a type checker would leave out what is not for its own platform
+    if platform == "linux":
         from doorward.launcher.linux import Linux
 
         return Linux()
-    raise SandboxUnavailable(f"doorward cannot confine a command on {sys.platform} yet.", "Use Linux.")
+    if platform == "darwin":
+        from doorward.launcher.seatbelt import Seatbelt
+
+        return Seatbelt()
+    raise SandboxUnavailable(
+        f"doorward has no sandbox for {platform}, and runs nothing without one.",
+        "Use Linux or macOS; a container or a virtual machine with Linux will do.",
+    )

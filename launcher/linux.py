@@ -10,6 +10,7 @@ from doorward.launcher import bubblewrap as bwrap
 from doorward.launcher.bubblewrap import Bubblewrap
 from doorward.launcher.command_check import check_form, check_start, failed
 from doorward.launcher.interface import (
+    PROXY_PORT,
     Command,
     Enforcement,
     LaunchFailure,
@@ -151,6 +152,10 @@ class LinuxConfinement:
     def notices(self) -> tuple[str, ...]:
         """What is weaker than it looks."""
         return self._notices
+
+    def proxy_url(self) -> str:
+        """The same for every run, each of which has a network namespace of its own."""
+        return f"http://127.0.0.1:{PROXY_PORT}"
 
     def environment(self, env: Mapping[str, str]) -> dict[str, str]:
         """`env` with its temporary directories inside the sandbox's private ones."""

@@ -42,6 +42,9 @@ class Confinement(Protocol):
     def notices(self) -> tuple[str, ...]:
         """Plain sentences a person should read once: what is weaker than it looks."""
 
+    def proxy_url(self) -> str:
+        """Where the next command will find the proxy. Raises SandboxUnavailable."""
+
     def environment(self, env: Mapping[str, str]) -> dict[str, str]:
         """The environment with temporary directories pointing at places that exist inside."""
 

@@ -12,7 +12,10 @@ from doorward.named_tuple import NamedTuple
 from doorward.options import HelpWanted, Option, help_text, parse
 from doorward.summary import printable
 
-_OPTIONS = (Option("json", "one JSON document"),)
+_OPTIONS = (
+    Option("json", "one JSON document"),
+    Option("render", "print what that platform's door would use for -- CMD", "PLATFORM", choices=("macos",)),
+)
 
 # Runs inside: each line tells what a probe saw there. Nothing outside the sandbox can be changed by it.
 _PROBE = """
@@ -36,15 +39,19 @@ class Check(NamedTuple):
 
 def main(args: list[str]) -> int:
     """Print what was found. Returns 0 if a run would be fully enforced, else 125."""
+    if any(word.partition("=")[0] == "--render" for word in args[: args.index("--") if "--" in args else None]):
+        from doorward.commands import doctor_render
+
+        return doctor_render.main(args)
     try:
         parsed = parse("doctor", _OPTIONS, args)
     except HelpWanted:
         sys.stdout.write(
             help_text(
-                "doorward doctor [--json]",
+                "doorward doctor [--json] [--render PLATFORM [options] -- CMD]",
                 "Say what this machine can enforce, by trying it, and how to mend what it cannot.",
                 _OPTIONS,
-                ("doorward doctor",),
+                ("doorward doctor", "doorward doctor --render macos -s read-only -- make"),
             )
         )
         return 0

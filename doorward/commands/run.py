@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from typing import TYPE_CHECKING
 
 from doorward.proxy_process import ProxyProcess
@@ -22,6 +23,10 @@ _EXAMPLES = (
 
 def main(args: list[str]) -> int:
     """Run the command in `args` behind the doors. Returns the exit status of DESIGN §6."""
+    if sys.platform != "linux":
+        from doorward.commands.elsewhere import run_elsewhere
+
+        return run_elsewhere(sys.platform)
     # forked before anything else is imported, so that both processes import at the same time, each on its core
     proxy = ProxyProcess() if args and args[0] not in ("-h", "--help") else None
     try:

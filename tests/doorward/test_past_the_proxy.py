@@ -107,3 +107,9 @@ def test_at_most_one() -> None:
 def test_a_long_output_takes_no_time() -> None:
     """The longest that is kept whole, of words that nearly match; a pattern that looks back would hang here."""
     assert hint("Failed to connect to localhost lookup on lookup " * 1400) is None
+
+
+def test_the_status_number_of_a_trust_service_out_of_reach_is_known() -> None:
+    """P-PL-01."""
+    said = hint("Get https://a.test: tls: failed to verify certificate: x509: OSStatus -26276\n")
+    assert said is not None and "macos.trust_service=true" in said

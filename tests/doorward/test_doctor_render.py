@@ -1,0 +1,71 @@
+"""`doorward doctor --render`: the other platform's plan for the policy at hand."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from doorward import configuration
+from doorward.commands.dispatch import guarded
+from doorward.commands.doctor import main
+
+
+@pytest.fixture
+def rendered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Any:
+    work = tmp_path / "work"
+    work.mkdir()
+    monkeypatch.chdir(work)
+    monkeypatch.setenv("DOORWARD_HOME", str(tmp_path / "home"))
+    monkeypatch.setattr(configuration, "_unread_file", lambda *_: None)
+
+    def call(*args: str) -> tuple[int, str, str]:
+        status = guarded(main, list(args))
+        seen = capsys.readouterr()
+        return status, seen.out, seen.err
+
+    return call
+
+
+def test_the_profile_and_its_parameters(rendered: Any, tmp_path: Path) -> None:
+    status, out, _ = rendered("--render", "macos", "--allow", "a.test", "--", "make", "all")
+    assert status == 0
+    assert out.startswith("(version 1)\n(deny default)")
+    assert f"; -D WRITE_0={tmp_path}/work" in out or f"={tmp_path}/work" in out
+    assert "make all" in out.splitlines()[-1]
+
+
+def test_as_json_it_is_what_would_be_executed(rendered: Any, tmp_path: Path) -> None:
+    status, out, _ = rendered("--render=macos", "--json", "-s", "read-only", "--", "make")
+    document = json.loads(out)
+    assert status == 0
+    assert document["platform"] == "macos"
+    assert document["argv"][:2] == ["/usr/bin/sandbox-exec", "-p"]
+    assert document["argv"][-2:] == ["--", "make"]
+    assert document["argv"][2] == document["profile"]
+    assert document["enforcement"] == {
+        "filesystem": "kernel", "network": "kernel", "process": "kernel", "syscalls": "none"
+    }  # fmt: skip
+    assert str(tmp_path) not in document["profile"]
+
+
+def test_a_policy_that_holds_nothing_back(rendered: Any) -> None:
+    status, out, _ = rendered("--render", "macos", "--json", "-s", "danger-full-access", "--", "make")
+    assert (status, json.loads(out)["profile"]) == (0, None)
+
+
+def test_what_it_is_not_told_is_said(rendered: Any) -> None:
+    status, _, err = rendered("--render", "macos")
+    assert status == 2
+    assert "no command given" in err
+    status, _, err = rendered("--render", "beos", "--", "true")
+    assert status == 2
+    assert "macos" in err
+
+
+def test_a_rule_that_cannot_be_held_is_named(rendered: Any) -> None:
+    status, _, err = rendered("--render", "macos", "--deny-read", "x" * 3000, "--", "true")
+    assert status == 2
+    assert "1023" in err
