@@ -105,9 +105,7 @@ def _decided(entries: tuple[Entry, ...]) -> list[Entry]:
     chosen: dict[str, Entry] = {}
     for entry in entries:
         known = chosen.get(entry.path)
-        if entry.kind is not Kind.PIN and (
-            known is None or (entry.origin, entry.kind) > (known.origin, known.kind)
-        ):
+        if entry.kind is not Kind.PIN and (known is None or (entry.origin, entry.kind) > (known.origin, known.kind)):
             chosen[entry.path] = entry
     return sorted(chosen.values(), key=lambda entry: tuple(part for part in entry.path.split("/") if part))
 

@@ -17,6 +17,7 @@ def run_elsewhere(platform: str) -> int:
     remedy = _REMEDIES.get(platform, "")
     sys.stderr.write(
         f"doorward: nothing was run: the proxy's event loop needs Linux, and this is {platform}. "
-        f"Use Linux, a container or a virtual machine. {remedy}".rstrip() + "\n"
+        f"Use Linux, a container or a virtual machine. {remedy}".rstrip()
+        + "\n"
     )
     return exit_status.ENGINE_FAILED

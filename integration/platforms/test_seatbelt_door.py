@@ -183,7 +183,8 @@ def test_it_gets_three_descriptors_a_session_and_its_own_temporary_folder(door):
     reader, writer = os.pipe()
     code = (
         "import json, os; open_now = sorted(int(n) for n in os.listdir('/dev/fd'))[:-1]\n"
-        "print(json.dumps([open_now, os.getsid(0) == os.getpid(), os.environ['TMPDIR'], oct(os.stat(os.environ['TMPDIR']).st_mode)]))"
+        "print(json.dumps([open_now, os.getsid(0) == os.getpid(),"
+        " os.environ['TMPDIR'], oct(os.stat(os.environ['TMPDIR']).st_mode)]))"
     )
     outcome = door.run(sys.executable, "-c", code, stdout=writer)
     os.close(writer)

@@ -184,7 +184,7 @@ PRELUDE = (
     "".join(f"(define {name} '{name})\n" for name in f"{_OPERATIONS} {_WORDS}".split())
     + "".join(f"(define ({name} . rest) (cons '{name} rest))\n" for name in _FILTERS.split())
     + "(define rules 0)\n(define (version n) n)\n"
-    + "(define (param key) (string-append \"value of \" key))\n"
+    + '(define (param key) (string-append "value of " key))\n'
     + "(define (allow . rest) (set! rules (+ rules 1)))\n(define deny allow)\n"
 )
 
