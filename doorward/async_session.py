@@ -60,6 +60,15 @@ class AsyncSession:
         answer = await self._ask(exec_message(argv, cwd, env, input, timeout))
         return Observation.from_json(answer["observation"])
 
+    async def log(self, payload: Mapping[str, Any], type: str = "response_item") -> None:
+        """As `Session.log`."""
+        await self._ask({"conversation": {"type": type, "payload": dict(payload)}})
+
+    async def messages(self) -> list[dict[str, Any]]:
+        """As `Session.messages`."""
+        found: list[dict[str, Any]] = (await self._ask({"conversation": {}}))["conversation"]["messages"]
+        return found
+
     async def close(self) -> None:
         """As `Session.close`."""
         if self._writer is not None:

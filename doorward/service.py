@@ -4,6 +4,7 @@ A process of its own, because the embedding program may have threads, handlers a
 for every command would be neither safe nor cheap. One JSON document a line each way:
 
   {"open": {options}}                                -> {"opened": {"notices": [...]}} or {"error": {...}}
+  {"conversation": {"type", "payload"} or {}} -> {"conversation": {"session"} or {"messages"}} or {"error": {...}}
   {"exec": {"argv", "cwd", "env", "timeout_s", "stdin"}} -> {"observation": {...}} or {"error": {...}}
 
 An error is {"kind": "engine" | "usage", "sentence", "remedy"}. End of file ends the session and whatever runs in it.
@@ -28,6 +29,7 @@ def main(descriptor: int) -> int:
 
     wire = socket.socket(fileno=descriptor)
     supervisor = None
+    conversation: Any = None
     try:
         with wire, wire.makefile("rb") as lines:
             for line in lines:
@@ -40,6 +42,12 @@ def main(descriptor: int) -> int:
                         supervisor = open_supervisor(message["open"], proxy, door_ahead())
                         supervisor.prepare()
                         answer: dict[str, Any] = {"opened": {"notices": supervisor.notices}}
+                    elif "conversation" in message:
+                        from doorward.conversation import Conversation  # an agent loop's; most sessions have none
+
+                        assert supervisor is not None
+                        conversation = conversation or Conversation(supervisor.session_log())
+                        answer = {"conversation": conversation.answer(message["conversation"])}
                     else:
                         assert supervisor is not None
                         answer = {"observation": _exec(supervisor, message["exec"], wire.fileno())}

@@ -53,6 +53,20 @@ class Session:
         """
         return Observation.from_json(self._ask(exec_message(argv, cwd, env, input, timeout))["observation"])
 
+    def log(self, payload: Mapping[str, Any], type: str = "response_item") -> None:
+        """Append a record of the conversation to the session's rollout; it is there when this returns.
+
+        `type` is `response_item` (a message, a function call, its output, as they are sent to the model), `compacted`,
+        or `event_msg` for `user_message`, `agent_message` and `thread_rolled_back`. Raises UsageError for any other:
+        what the doors say is theirs to write. EngineError when it cannot be written.
+        """
+        self._ask({"conversation": {"type": type, "payload": dict(payload)}})
+
+    def messages(self) -> list[dict[str, Any]]:
+        """What the model sees, derived from the rollout alone (`doorward.sessions.projection`)."""
+        found: list[dict[str, Any]] = self._ask({"conversation": {}})["conversation"]["messages"]
+        return found
+
     def close(self) -> None:
         """End the session: whatever still runs in it is killed, the rollout is complete."""
         self._lines.close()

@@ -29,7 +29,7 @@ class SessionLog:
     nothing of what it describes may be let through."""
 
     def __init__(self, home: Home, rollout: Rollout) -> None:
-        self._home = home
+        self.home = home
         self._rollout = rollout
         self._refusals: list[int] = []
         self.turn = 0
@@ -117,7 +117,7 @@ class SessionLog:
     ) -> None:
         """What is about to start, with the environment it sees."""
         try:
-            key = fingerprint_key(self._home)
+            key = fingerprint_key(self.home)
         except StoreError as error:
             raise _broken(error) from None
         self._append(
@@ -141,6 +141,15 @@ class SessionLog:
     def refusal(self, body: Mapping[str, Any]) -> None:
         """One refusal, of whichever door."""
         self._refusals.append(self._append(items.refusal(self.turn, body)))
+
+    @property
+    def path(self) -> str:
+        """Where the rollout is."""
+        return self._rollout.path
+
+    def record(self, type: str, payload: Mapping[str, Any]) -> None:
+        """A record of the caller's own, outside any turn."""
+        self._append((type, dict(payload)))
 
     def event(self, payload: Mapping[str, Any]) -> None:
         """Anything else that is kept, as an `event_msg`."""

@@ -155,7 +155,7 @@ class Supervisor:
             dial, context = self._judgement = self._judgement or judgement_of(self._plan)
             verdict = resolve(dial, action)
             self._await_proxy()
-            log = self._log = self._log or self._open_log()
+            log = self.session_log()
             log.begin_turn(action, context)
             if verdict.verdict is Effect.ASK:
                 verdict = self._asked(log, action, verdict)
@@ -175,6 +175,11 @@ class Supervisor:
         except BaseException:
             launch.abort()
             raise
+
+    def session_log(self) -> "SessionLog":
+        """The session's rollout, opened or made if it is not yet. Raises EngineError."""
+        self._log = self._log or self._open_log()
+        return self._log
 
     def _open_log(self) -> "SessionLog":
         from doorward.session_log import SessionLog

@@ -1,11 +1,12 @@
 """Records what a command wrote: all of it while it is small, else its head and tail, and the whole as a blob.
 
 Both streams go into one record in the order they arrived. A blob holds the same bytes and is named by its SHA-256,
-so equal outputs are stored once: `blobs/ab/abcdef…`. The record says how a blob is encoded (`identity` now), and a
-compressed one would stand beside it under a suffix of its own, so the digest keeps meaning the plain bytes.
+so equal outputs are stored once: `blobs/ab/abcdef….zst`. It is compressed on its way to the disk; the record says how
+(`zstd`; `identity` in old ones), and the digest means the plain bytes.
 Memory is bounded by WHOLE_LIMIT plus what one `feed` is given.
 """
 
+import os
 from typing import TYPE_CHECKING, Any, Literal
 
 from doorward.named_tuple import NamedTuple
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from hashlib import _Hash
 
     from doorward.sessions.unnamed_file import UnnamedFile
+    from doorward.sessions.zstd import Compressor
 
 WHOLE_LIMIT = 65536
 """Bytes of both streams together that a record holds whole."""
@@ -30,7 +32,7 @@ class Blob(NamedTuple):
     sha256: str
     """Of the plain bytes."""
     bytes: int
-    encoding: str = "identity"
+    encoding: str = "zstd"
 
 
 class OutputRecord(NamedTuple):
@@ -58,9 +60,9 @@ class OutputRecord(NamedTuple):
         return {**self._asdict(), "blob": None if self.blob is None else self.blob._asdict()}
 
 
-def blob_path(home: Home, digest: str) -> str:
-    """Where the blob with these plain bytes is, unencoded."""
-    return f"{home.blobs}/{digest[:2]}/{digest}"
+def blob_path(home: Home, digest: str, encoding: str = "zstd") -> str:
+    """Where the blob with these plain bytes is."""
+    return f"{home.blobs}/{digest[:2]}/{digest}" + (".zst" if encoding == "zstd" else "")
 
 
 class OutputRecorder:
@@ -72,6 +74,7 @@ class OutputRecorder:
         """All bytes so far; once there is a file, the head and then the latest bytes."""
         self._file: UnnamedFile | None = None
         self._digest: _Hash | None = None
+        self._frame: Compressor | None = None
         self._counts = {"stdout": 0, "stderr": 0}
 
     def feed(self, stream: Stream, data: bytes) -> None:
@@ -85,10 +88,12 @@ class OutputRecorder:
             from hashlib import sha256
 
             from doorward.sessions.unnamed_file import UnnamedFile
+            from doorward.sessions.zstd import compressor
 
             self._home.ensure()
             self._file = UnnamedFile(self._home.blobs)
             self._digest = sha256()
+            self._frame = compressor()
             self._store(bytes(self._kept))
         self._store(data)
         self._kept += data
@@ -97,20 +102,24 @@ class OutputRecorder:
             del self._kept[KEPT_EACH + 4 : -(KEPT_EACH + 4)]
 
     def _store(self, data: bytes) -> None:
-        assert self._file is not None and self._digest is not None
-        self._file.write(data)
+        assert self._file is not None and self._digest is not None and self._frame is not None
         self._digest.update(data)
+        if ready := self._frame.compress(data):
+            self._file.write(ready)
 
     def finish(self) -> OutputRecord:
         """The record; a blob is in its place when this returns."""
         stdout, stderr = self._counts["stdout"], self._counts["stderr"]
-        if self._file is None or self._digest is None:
+        if self._file is None or self._digest is None or self._frame is None:
             return OutputRecord(_text(self._kept), "", 0, stdout, stderr, None)
         total = stdout + stderr
         blob = Blob(self._digest.hexdigest(), total)
         path = blob_path(self._home, blob.sha256)
         private_folder(path.rpartition("/")[0])
-        self._file.publish(path)
+        self._file.write(self._frame.flush())
+        if not self._file.publish(path):
+            # as new: `prune` leaves what may be named by a record that is still to be written
+            os.utime(path)
         self._file = None
         head = self._kept[: _boundary(self._kept, KEPT_EACH)]
         tail = self._kept[_boundary(self._kept, len(self._kept) - KEPT_EACH) :]

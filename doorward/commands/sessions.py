@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+from collections.abc import Callable
 
 from doorward.errors import EngineError, UsageError
 from doorward.options import HelpWanted, Option, help_text, parse
@@ -18,8 +19,14 @@ _OPTIONS = (
 )
 
 
+_BELOW = {"prune": "sessions_prune"}
+
+
 def main(args: list[str]) -> int:
     """Print the list; what is wrong with a file is one line on stderr."""
+    if args and args[0] in _BELOW:
+        below: Callable[[list[str]], int] = __import__(f"doorward.commands.{_BELOW[args[0]]}", fromlist=["main"]).main
+        return below(args[1:])
     try:
         parsed = parse("sessions", _OPTIONS, args)
     except HelpWanted:

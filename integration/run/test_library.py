@@ -107,3 +107,29 @@ def test_two_sessions_at_once(options: dict[str, Any]) -> None:
         return list(await asyncio.gather(one(4), one(5)))
 
     assert asyncio.run(main()) == [4, 5]
+
+
+def test_an_agent_loop_keeps_its_conversation_in_the_rollout(options: dict[str, Any]) -> None:
+    """What the model sees is derived from the log; what the doors say is not the caller's to write."""
+    asked = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "list the files"}]}
+    called = {"type": "function_call", "name": "shell", "arguments": "{}", "call_id": "1"}
+    with library.open_session(**options) as session:
+        session.log(asked)
+        session.log(called)
+        seen = session.exec(["echo", "a file"])
+        answered = {"type": "function_call_output", "call_id": "1", "output": seen.output}
+        session.log(answered)
+        assert session.messages() == [asked, called, answered]
+        session.log({"message": "", "replacement_history": [asked]}, type="compacted")
+        assert session.messages() == [asked]
+        for kind, payload in (("verdict", {"verdict": "allow"}), ("event_msg", {"type": "task_started"})):
+            with pytest.raises(library.UsageError, match="does not log"):
+                session.log(payload, type=kind)
+        assert session.exec(["true"]).turn == 2
+
+    async def again() -> list[dict[str, Any]]:
+        async with library.open_session_async(session=seen.session, home=options["home"]) as awaited:
+            await awaited.log(answered)
+            return await awaited.messages()
+
+    assert asyncio.run(again()) == [asked, answered]

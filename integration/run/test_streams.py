@@ -72,7 +72,7 @@ def test_a_large_output_is_whole_on_the_way_out_and_a_blob_in_the_record(doorwar
     (output,) = [line["payload"]["output"] for line in doorward.lines(session) if line["type"] == "observation"]
     assert output["blob"]["bytes"] == 3_000_000
     (blob,) = [path for path in (doorward.home / "blobs").rglob("*") if path.is_file()]
-    assert blob.stat().st_size == 3_000_000
+    assert blob.stat().st_size < 300_000
 
 
 def test_no_record_output_hands_the_descriptors_over(doorward: Any) -> None:

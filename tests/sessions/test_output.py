@@ -59,11 +59,11 @@ def test_large_output_is_head_tail_and_a_blob(home: Home) -> None:
     whole = b"".join(lines)
     record = recorded(home, *(whole[at : at + 4096] for at in range(0, len(whole), 4096)))
     digest = hashlib.sha256(whole).hexdigest()
-    assert record.blob == Blob(digest, len(whole), "identity")
+    assert record.blob == Blob(digest, len(whole), "zstd")
     assert whole.startswith(record.head.encode())
     assert whole.endswith(record.tail.encode())
     assert len(record.head) + record.omitted + len(record.tail) == len(whole)
-    assert Path(blob_path(home, digest)).read_bytes() == whole
+    assert Path(blob_path(home, digest)).stat().st_size < len(whole) / 4
     assert b"".join(blob_bytes(home, record.to_json()["blob"])) == whole
     assert f"[… {record.omitted} bytes left out …]" in record.text
 
@@ -141,7 +141,7 @@ def test_a_full_disk_is_told_at_once_and_leaves_nothing(
         resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, resource.RLIM_INFINITY))
         try:
             for _ in range(4):
-                recorder.feed("stdout", b"x" * 40_000)
+                recorder.feed("stdout", os.urandom(400_000))
         except StoreError as error:
             recorder.discard()
             return str(error)
@@ -149,7 +149,7 @@ def test_a_full_disk_is_told_at_once_and_leaves_nothing(
 
     result, status = in_child(full)
     assert status == 0
-    assert "only 20000 of 40000 bytes" in str(result)
+    assert "bytes were taken" in str(result) or "File too large" in str(result)
     assert [name for _, _, names in os.walk(home.blobs) for name in names] == []
 
 
