@@ -7,9 +7,10 @@
   such an address. 6to4, Teredo and local-use NAT64 never are.
 """
 
+from __future__ import annotations
+
 from _socket import AF_INET, AF_INET6, inet_pton
 from bisect import bisect_right
-from collections.abc import Iterable
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_network
 
 from doorward.allowlists.special_purpose import (
@@ -18,6 +19,10 @@ from doorward.allowlists.special_purpose import (
     METADATA_ADDRESSES,
 )
 from doorward.allowlists.special_purpose import AddressClass as AddressClass
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 IPAddress = IPv4Address | IPv6Address
 IPNetwork = IPv4Network | IPv6Network

@@ -1,11 +1,15 @@
 """What the network door answers: a decision is data, the same value on the wire, in the rollout and on the screen."""
 
-from collections.abc import Callable
-from enum import StrEnum
+from __future__ import annotations
 
 from doorward.allowlists.host import Host
 from doorward.allowlists.rule import Rule
 from doorward.named_tuple import NamedTuple
+from doorward.plain_enum import StrEnum
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 class Effect(StrEnum):
@@ -96,7 +100,7 @@ class Decision(_Facts):
         message: str,
         hint: str = "",
         entry: str = "",
-    ) -> "Decision":
+    ) -> Decision:
         return cls._make((effect, reason, source, rule, host, port, Words(message, hint, entry)))
 
     @property
@@ -120,7 +124,7 @@ class Decision(_Facts):
         """The bare rule entry in the hint; "" where there is none."""
         return self.words.entry
 
-    def refused(self, reason: Reason, source: Source, message: str) -> "Decision":
+    def refused(self, reason: Reason, source: Source, message: str) -> Decision:
         """A deny for what only the proxy can see: mismatching names, its own address, silence of the decider."""
         keep = reason is Reason.NOT_ANSWERED  # an allow rule helps only where the rules were the obstacle
         said = self.words._replace(message=message) if keep else Words(message)

@@ -1,7 +1,6 @@
 """The exact option that would allow a refused host. What it says always parses, and then allows."""
 
-import re
-from collections.abc import Iterable
+from __future__ import annotations
 
 from doorward.allowlists.addresses import IPAddress
 from doorward.allowlists.host import Host, authority_host
@@ -10,7 +9,11 @@ from doorward.allowlists.pattern import Kind, Pattern, has_port
 from doorward.allowlists.rule import Origin, Rule, table_text
 from doorward.allowlists.suffixes import suffix_kind
 
-_PLAIN = re.compile(r"[A-Za-z0-9._:/-]+", re.ASCII)
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+_PLAIN = r"[A-Za-z0-9._:/-]+"
 
 
 def entry_for(
@@ -58,6 +61,8 @@ def undo_option(rule: Rule) -> str:
 def file_option(origin: Origin) -> str | None:
     """The option, with a blank before it, with which `doorward allowlist` changes the file a rule is from; "" for the
     person's own file, None where it changes no such file."""
+    import re  # only where words are made for a person
+
     file = re.sub(r":[0-9]+$", "", origin.where)
     if origin.source != "file" or file.startswith("/"):
         return None  # the machine's own
@@ -74,6 +79,8 @@ def _with_port(pattern: str, port: int) -> str:
 
 
 def _quoted(text: str) -> str:
-    if _PLAIN.fullmatch(text) is not None:
+    import re  # only where words are made for a person
+
+    if re.fullmatch(_PLAIN, text) is not None:
         return text
     return "'" + text.replace("'", "'\\''") + "'"

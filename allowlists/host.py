@@ -8,7 +8,6 @@
 - Whatever cannot be parsed raises `MalformedHost`; callers answer 400 and neither dial nor look up.
 """
 
-import re
 from ipaddress import IPv4Address, IPv6Address
 
 from doorward.allowlists.addresses import IPAddress, unmap
@@ -34,9 +33,9 @@ class MalformedHost(ValueError):
     """The text is no host, or its port is no port. The message is one plain sentence."""
 
 
-_NAME = re.compile(r"[a-z0-9_-]{1,63}(?:\.[a-z0-9_-]{1,63})*", re.ASCII)
-# WHATWG URL "ends in a number": such a host is an address to some resolvers, so it must be a plain dotted quad
-_ENDS_IN_NUMBER = re.compile(r"(?:.*\.)?(?:[0-9]+|0x[0-9a-f]*)", re.ASCII)
+_LETTERS = frozenset("abcdefghijklmnopqrstuvwxyz0123456789_-.")
+_HEX = frozenset("0123456789abcdef")
+_LONGEST_LABEL = 63  # RFC 1035 §2.3.4
 _LONGEST_NAME = 253
 
 
@@ -53,11 +52,30 @@ def parse_host(text: str) -> Host:
     name = text.lower()
     if name.endswith("."):
         name = name[:-1]
-    if _NAME.fullmatch(name) is None or len(name) > _LONGEST_NAME:
+    if not _is_name(name):
         raise MalformedHost(_why_no_name(name))
-    if _ENDS_IN_NUMBER.fullmatch(name) is not None:
+    if _ends_in_number(name):
         return Address(_dotted_quad(text))
     return Name(name)
+
+
+# By hand, not by `re`: the proxy reads its rules before the command may start, and `re` is 4 ms of that.
+def _is_name(name: str) -> bool:
+    """Labels of lower-case letters, digits, "-" and "_", each 1 to 63 long, the whole at most 253."""
+    return (
+        0 < len(name) <= _LONGEST_NAME
+        and _LETTERS.issuperset(name)
+        and name[0] != "."
+        and name[-1] != "."
+        and ".." not in name
+        and (len(name) <= _LONGEST_LABEL or max(map(len, name.split("."))) <= _LONGEST_LABEL)
+    )
+
+
+def _ends_in_number(name: str) -> bool:
+    """WHATWG URL "ends in a number": such a host is an address to some resolvers, so it must be a plain dotted quad."""
+    last = name[name.rfind(".") + 1 :]
+    return last.isdigit() or (last[:2] == "0x" and _HEX.issuperset(last[2:]))
 
 
 def parse_rule_host(text: str) -> Host:

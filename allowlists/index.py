@@ -5,8 +5,9 @@ of the name asked for, so its cost depends on that name alone. Address blocks ar
 use. Many rules for one key become a sorted table of port ranges.
 """
 
+from __future__ import annotations
+
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator
 from heapq import heappop, heappush
 
 from doorward.allowlists.addresses import IPAddress
@@ -14,6 +15,10 @@ from doorward.allowlists.host import Address, Host, Name
 from doorward.allowlists.pattern import Kind, Pattern, has_port
 from doorward.allowlists.rule import Rule
 from doorward.named_tuple import NamedTuple
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
 
 
 class PortTable:

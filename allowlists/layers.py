@@ -1,12 +1,16 @@
 """Whether one layer's rules stay inside another's: a managed layer may be narrowed, never widened."""
 
-from collections.abc import Iterable
+from __future__ import annotations
 
 from doorward.allowlists.addresses import IPNetwork, classify, exact_only, is_local
 from doorward.allowlists.pattern import Kind, Pattern, ports_cover
 from doorward.allowlists.rule import Rule
 from doorward.allowlists.special_purpose import METADATA_NAMES
 from doorward.named_tuple import NamedTuple
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 
 class Outside(NamedTuple):

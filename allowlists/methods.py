@@ -5,9 +5,8 @@ other. HEAD does not come with GET: what is not listed is not allowed. CONNECT c
 which no method can be seen.
 """
 
-import re
-
-_METHOD = re.compile(r"[A-Z][A-Z0-9!#$%&'*+.^_`|~-]*", re.ASCII)
+_LETTERS = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZ")
+_REST = _LETTERS | frozenset("0123456789!#$%&'*+.^_`|~-")
 
 #: IANA's "HTTP Method Registry", the methods of UPnP (M-SEARCH and its like), and two that caches and streams use.
 KNOWN_METHODS = frozenset(
@@ -33,7 +32,7 @@ class MalformedMethods(ValueError):
 def parse_methods(listed: object) -> tuple[str, ...]:
     """The methods, each once, sorted. Raises MalformedMethods."""
     if isinstance(listed, str):
-        raise MalformedMethods("methods is a list of methods, as text", _nearest(re.split(r"[\s,;|]+", listed)))
+        raise MalformedMethods("methods is a list of methods, as text", _nearest(_words(listed)))
     if not isinstance(listed, list | tuple) or not all(isinstance(each, str) for each in listed):
         raise MalformedMethods("methods is a list of methods, as text")
     if not listed:
@@ -45,14 +44,24 @@ def parse_methods(listed: object) -> tuple[str, ...]:
             )
         if each == "*":
             raise MalformedMethods("methods has no star; left out, it allows every method")
-        if _METHOD.fullmatch(each) is None:
+        if not _is_token(each):
             raise MalformedMethods(f"{each!r} is no method: methods are words in upper case", _nearest(listed))
     return tuple(sorted(set(listed)))
 
 
+def _is_token(text: str) -> bool:
+    return text[:1] in _LETTERS and _REST.issuperset(text)
+
+
+def _words(text: str) -> list[str]:
+    import re
+
+    return re.split(r"[\s,;|]+", text)
+
+
 def is_method(text: str) -> bool:
     """Whether a rule may list it."""
-    return text != "CONNECT" and _METHOD.fullmatch(text) is not None
+    return text != "CONNECT" and _is_token(text)
 
 
 def unknown_methods(methods: tuple[str, ...]) -> tuple[tuple[str, str | None], ...]:

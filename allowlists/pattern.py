@@ -12,8 +12,8 @@
 Each may carry `:port`, `:from-to` or `:*`.
 """
 
-from collections.abc import Iterable
-from enum import StrEnum
+from __future__ import annotations
+
 from ipaddress import ip_network
 
 from doorward.allowlists.addresses import IPNetwork, unmap_network
@@ -27,6 +27,11 @@ from doorward.allowlists.host import (
     parse_rule_host,
 )
 from doorward.named_tuple import NamedTuple
+from doorward.plain_enum import StrEnum
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 #: Inclusive ranges, in the order written.
 Ports = tuple[tuple[int, int], ...]

@@ -16,10 +16,7 @@ by that name and no other. An address rule opens the literal alone: with `127.0.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterable, Mapping
 from ipaddress import ip_network
-from typing import TYPE_CHECKING, Literal
 
 from doorward.allowlists.addresses import IPNetwork, opens_local
 from doorward.allowlists.methods import MalformedMethods, parse_methods, unknown_methods
@@ -37,12 +34,20 @@ from doorward.allowlists.spelling import above_registry_suffix, canonical, sugge
 from doorward.allowlists.suffixes import SuffixKind, suffix_kind
 from doorward.named_tuple import NamedTuple
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+    from typing import Literal
+
 if TYPE_CHECKING:
     from doorward.allowlists.conditions import Conditions
 
-RuleEffect = Literal["allow", "deny"]
-Tls = Literal["name", "any"]
-Entry = str | Mapping[str, object]
+    RuleEffect = Literal["allow", "deny"]
+    Tls = Literal["name", "any"]
+    Entry = str | Mapping[str, object]
+else:
+    RuleEffect = Tls = str
+    Entry = object
 
 LOOPBACK_OF_LOCALHOST: tuple[IPNetwork, ...] = (ip_network("127.0.0.1"), ip_network("::1"))
 
@@ -50,7 +55,7 @@ _CONDITIONS = ("paths", "query", "headers", "graphql")
 _KEYS = ("host", "methods", *_CONDITIONS, "addresses", "tls")
 
 
-_BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
+_BARE_KEY = r"[A-Za-z0-9_-]+"
 
 
 class Origin(NamedTuple):
@@ -157,14 +162,17 @@ def parse_rules(entries: Iterable[Entry], effect: RuleEffect, origin: Origin) ->
 def table_text(table: Mapping[str, object]) -> str:
     """The table as inline TOML, as far as its values allow."""
     import json  # a TOML basic string is a JSON string for all text that a rule may hold
+    import re
 
     def text(value: object) -> str:
-        if isinstance(value, Mapping):
+        if isinstance(value, dict):
             return table_text({str(key): each for key, each in value.items()})
         return json.dumps(value, default=repr, ensure_ascii=False)
 
-    pairs = (f"{key if _BARE_KEY.fullmatch(key) else json.dumps(key)} = {text(value)}" for key, value in table.items())
-    return "{" + ", ".join(pairs) + "}"
+    def spelled(key: str) -> str:
+        return key if re.fullmatch(_BARE_KEY, key) else json.dumps(key)
+
+    return "{" + ", ".join(f"{spelled(key)} = {text(value)}" for key, value in table.items()) + "}"
 
 
 def _parse_text(text: str, effect: RuleEffect, origin: Origin) -> Rule:

@@ -16,9 +16,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING
-
 from doorward.allowlists import wording
 from doorward.allowlists.addresses import (
     AddressClass,
@@ -49,7 +46,10 @@ from doorward.allowlists.rule import LOOPBACK_OF_LOCALHOST, MalformedRule, Malfo
 from doorward.allowlists.special_purpose import DESCRIPTIONS, METADATA_NAMES
 from doorward.named_tuple import NamedTuple
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
     from doorward.allowlists.conditions import Request
 
 READ_METHODS = ("GET", "HEAD", "OPTIONS")

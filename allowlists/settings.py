@@ -6,11 +6,17 @@
 Other keys belong to other readers and are left alone.
 """
 
-from collections.abc import Iterable, Mapping
+from __future__ import annotations
 
 from doorward.allowlists.addresses import IPAddress
-from doorward.allowlists.rule import Entry, MalformedRule, MalformedRules, Origin, Rule, RuleEffect, parse_rule
+from doorward.allowlists.rule import MalformedRule, MalformedRules, Origin, Rule, parse_rule
 from doorward.allowlists.ruleset import RuleSet
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from doorward.allowlists.rule import Entry, RuleEffect
 
 
 class MalformedSettings(ValueError):

@@ -5,7 +5,7 @@ RFC 8190), the multicast blocks (RFC 5771, RFC 4291 §2.7), and the providers' o
 `is_global` is not used: it differs from version to version and knows neither embedded forms nor metadata.
 """
 
-from enum import StrEnum
+from doorward.plain_enum import StrEnum
 
 
 class AddressClass(StrEnum):

@@ -1,6 +1,5 @@
 """The nearest valid spelling of a bad rule entry, for its error message."""
 
-import re
 from ipaddress import ip_network
 
 from doorward.allowlists.pattern import Kind, MalformedPattern, Pattern, Ports, parse_pattern
@@ -14,6 +13,8 @@ def suggest(entry: str, *, wildcard_above_suffix: bool) -> str | None:
 
     `wildcard_above_suffix` tells whether `*.com` may be suggested: it may for a deny.
     """
+    import re  # only where words are made for a person
+
     text = re.sub(r"\s+", "", entry).strip(_QUOTES)
     text = re.sub(r"^[A-Za-z][A-Za-z0-9+.-]*://", "", text)  # RFC 3986 §3.1 scheme
     text = text.rpartition("@")[2] if not text.startswith("@") else text
@@ -43,6 +44,8 @@ def canonical(pattern: Pattern, ports: Ports | None) -> str:
 
 
 def _candidates(text: str) -> list[str]:
+    import re  # only where words are made for a person
+
     plain = re.split(r"[/?#]", text)[0]
     found = [text, _block(text), plain]
     host, colon, port = plain.rpartition(":")

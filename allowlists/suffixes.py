@@ -5,7 +5,7 @@ The list is the Public Suffix List as the `publicsuffixlist` package ships it. I
 configuration with many wildcards gets the lines as sets.
 """
 
-from enum import StrEnum
+from doorward.plain_enum import StrEnum
 
 
 class SuffixKind(StrEnum):

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING
-
 from doorward.allowlists.addresses import AddressClass, IPAddress
 from doorward.allowlists.decision import Words
 from doorward.allowlists.hint import allow_option, entry_for, entry_for_www, undo_option
@@ -15,7 +12,10 @@ from doorward.allowlists.pattern import Kind, ports_text
 from doorward.allowlists.rule import Rule
 from doorward.allowlists.special_purpose import DESCRIPTIONS
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from doorward.allowlists.conditions import Request
 
 #: Address and class, in order.

@@ -5,11 +5,9 @@ Layers, lowest first: built-in; /etc/doorward/config.toml; $DOORWARD_HOME/config
 array. An unknown key, a wrong type, a bad value or a contradiction is an error; all of them are told at once.
 """
 
+from __future__ import annotations
+
 import os
-import re
-from collections.abc import Mapping, Sequence
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final
 
 from doorward.configuration_gather import BUILT_IN, Entry, Gathering, Origin, Place, Setting
 from doorward.configuration_schema import ARRAYS, KEY, KEYS, Kind
@@ -17,8 +15,15 @@ from doorward.gates.features import FEATURES
 from doorward.gates.wording import trusting
 from doorward.named_tuple import NamedTuple
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:  # what a run without files, `-c` and mistakes does not need is loaded by those who do
+    from collections.abc import Mapping, Sequence
+    from types import MappingProxyType
+    from typing import Any, Final
+
     from doorward.configuration_error import Problem
+else:
+    MappingProxyType = type(type.__dict__)  # as `types` has it, which would be one more module
 
 SYSTEM_FILE: Final = "/etc/doorward/config.toml"
 PROJECT_FILE: Final = ".doorward/config.toml"
@@ -198,6 +203,8 @@ def _file(gathering: Gathering, path: str, short: str, rank: int, layer: str) ->
     try:
         document = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
+        import re
+
         line = re.search(r"line (\d+)", str(error))
         number = int(line[1]) if line else text.count("\n") + 1
         message = re.sub(r" \(at .*\)$", "", str(error))
@@ -252,6 +259,8 @@ def _unread_file(cwd: str, home: str) -> str | None:
 
 
 def _profile(gathering: Gathering, home: str, name: str) -> None:
+    import re  # not needed by most runs
+
     folder = os.path.join(home, "profiles")
     file = os.path.join(folder, f"{name}.toml")
     if re.fullmatch(_PROFILE_NAME, name) and _file(gathering, file, f"profiles/{name}.toml", _PROFILE, "profile"):
@@ -295,12 +304,12 @@ def _one(gathering: Gathering, path: tuple[str, ...], value: object, place: Plac
     gathering.add(document, _COMMAND_LINE, lambda at: place, layer="command line")
 
 
-def _contradictions(gathering: Gathering, door_alone: bool) -> "list[Problem]":
+def _contradictions(gathering: Gathering, door_alone: bool) -> list[Problem]:
     rules = [] if door_alone else _rules_that_would_not_hold(gathering)
     return [*rules, *_both_open_and_closed(gathering)]
 
 
-def _rules_that_would_not_hold(gathering: Gathering) -> "list[Problem]":
+def _rules_that_would_not_hold(gathering: Gathering) -> list[Problem]:
     """Rules are enforced by the proxy alone. With the network open none of them holds; with the network off an allow
     that is no older than the switch was meant to work and does not."""
     setting = gathering.values.get("network.mode") or gathering.values.get("sandbox_mode")
@@ -328,7 +337,7 @@ def _rules_that_would_not_hold(gathering: Gathering) -> "list[Problem]":
     return found
 
 
-def _both_open_and_closed(gathering: Gathering) -> "list[Problem]":
+def _both_open_and_closed(gathering: Gathering) -> list[Problem]:
     """One path, written twice in one layer, once to open and once to close it."""
     opened = gathering.entries.get("filesystem.write", ())
     if not opened:

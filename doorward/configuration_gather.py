@@ -1,17 +1,26 @@
 """Lays the layers over each other: each value checked against its row, kept with where it came from."""
 
+from __future__ import annotations
+
 import os
-import re
-from collections.abc import Callable, Mapping
-from functools import partial
-from typing import TYPE_CHECKING, Any, Final
 
 from doorward.configuration_schema import ARRAYS, KEY, KEYS, NETWORK_OF_MODE, Key, Kind, Project, Tree, tree
 from doorward.gates.features import RENAMED
 from doorward.named_tuple import NamedTuple
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:  # loaded where there is a mistake to tell
+    from collections.abc import Callable, Mapping
+    from functools import partial
+    from typing import Any, Final
+
     from doorward.configuration_error import Problem
+
+    Placing = Callable[[tuple[str | int, ...]], "Place"]
+else:
+    from _functools import partial  # `functools` itself loads four more modules
+
+    Placing = object
 
 _BARE: Final = r"[A-Za-z0-9_-]+"
 
@@ -49,8 +58,6 @@ class Place(NamedTuple):
     line: int | None
     origin: Origin
 
-
-Placing = Callable[[tuple[str | int, ...]], Place]
 
 
 class OwnFeature(NamedTuple):
@@ -119,7 +126,7 @@ class Gathering:
                 self._problem(place, here, "there is no such key", _suggestion(here))
             elif isinstance(below, Key):
                 self._set(below, here, value, rank, place, layer, before)
-            elif isinstance(value, Mapping):
+            elif isinstance(value, dict):
                 self._walk(below, here, value, rank, place, layer, before)
             else:
                 from doorward.configuration_value import shown
@@ -228,6 +235,8 @@ def _looser(key: Key, value: str, than: str) -> bool:
 
 def dotted(path: tuple[str | int, ...]) -> str:
     """A path as TOML spells it; an array's entry as its array."""
+    import re  # not needed by most runs
+
     return ".".join(part if re.fullmatch(_BARE, part) else f'"{part}"' for part in path if isinstance(part, str))
 
 

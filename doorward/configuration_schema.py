@@ -3,11 +3,15 @@
 A key that nothing reads must not be here. To add one, add a row.
 """
 
-from enum import StrEnum
-from typing import Final, Literal
+from __future__ import annotations
 
 from doorward.gates.features import FEATURES, STAGES
 from doorward.named_tuple import NamedTuple
+from doorward.plain_enum import StrEnum
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Final, Literal
 
 
 class Kind(StrEnum):

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from doorward.errors import EngineError
 from doorward.launcher.backend import backend
 from doorward.launcher.interface import SandboxUnavailable
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from doorward.launcher.protocols import Backend
 

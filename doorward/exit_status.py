@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Final
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Final
+
 
 REFUSED_HERE: Final = 1
 """A command other than `run` that is not done as things stand: the session is live."""

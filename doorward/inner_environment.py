@@ -1,9 +1,13 @@
 """The environment inside: what is passed on, what is withheld, and the proxy variables every client needs."""
 
-from collections.abc import Iterable, Mapping
-from typing import Final
+from __future__ import annotations
 
 from doorward.named_tuple import NamedTuple
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from typing import Final
 
 LOOPBACK_LITERALS: Final = "localhost,127.0.0.1,::1"
 """NO_PROXY inside. Literals only: bracketed forms and ranges crash or confuse clients."""

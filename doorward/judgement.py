@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 
 from doorward.gates.dial import Dial, nothing_listed
 from doorward.named_tuple import NamedTuple
@@ -11,6 +10,10 @@ from doorward.network_settings import host_decider
 from doorward.plan import Plan
 from doorward.session_log import TurnContext
 from doorward.sessions.items import codex_sandbox_policy, policy_digest
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 
 class Judgement(NamedTuple):

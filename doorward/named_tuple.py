@@ -7,12 +7,12 @@ time). An instance costs 0.3 µs more. Imports nothing of doorward: every floor 
 """
 
 import sys
-from typing import TYPE_CHECKING
 
+TYPE_CHECKING = False
 if TYPE_CHECKING or sys.version_info >= (3, 14):  # from 3.14 on a class body no longer holds its annotations
     from typing import NamedTuple as NamedTuple
 else:
-    from collections import _tuplegetter
+    from _collections import _tuplegetter  # `collections` itself loads five more modules
 
     class _Record(tuple):
         """What all of them share. The underscore names are those of `collections.namedtuple`."""

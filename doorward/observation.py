@@ -1,8 +1,12 @@
 """What the caller gets back. A refusal is data in here, never an exception."""
 
-from collections.abc import Mapping
+from __future__ import annotations
 
 from doorward.named_tuple import NamedTuple
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 
 class Observation(NamedTuple):
@@ -31,7 +35,7 @@ class Observation(NamedTuple):
         return {**self._asdict(), "refusals": [dict(entry) for entry in self.refusals], "notes": list(self.notes)}
 
     @classmethod
-    def from_json(cls, document: Mapping[str, object]) -> "Observation":
+    def from_json(cls, document: Mapping[str, object]) -> Observation:
         """The same value from its document. Raises KeyError if a field is missing."""
         values = {name: document[name] for name in cls._fields}
         refusals = values["refusals"]

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
 
 from doorward.configuration import Configuration, load
 from doorward.configuration_schema import NETWORK_OF_MODE
@@ -16,7 +14,11 @@ from doorward.proxy_process import ProxyProcess
 from doorward.sessions.home import Home, StoreError, default_home
 from doorward.supervisor import Supervisor
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any
+
     from doorward.launcher.protocols import Backend
 
 

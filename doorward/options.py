@@ -4,10 +4,14 @@ argparse would cost every run about 10 ms, and getopt 1 ms (it loads gettext). O
 that is unique today would be another option's tomorrow.
 """
 
-from collections.abc import Mapping, Sequence
+from __future__ import annotations
 
 from doorward.errors import UsageError
 from doorward.named_tuple import NamedTuple
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
 
 
 class Option(NamedTuple):

@@ -4,15 +4,18 @@ What the gates and the rollout need besides is in `judgement.py`: it is made whi
 it is not on the way there.
 """
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final
+from __future__ import annotations
 
 from doorward.configuration import Configuration
 from doorward.launcher.interface import SandboxPolicy
 from doorward.named_tuple import NamedTuple
 from doorward.sessions.home import Home
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Final
+
     from doorward.other_user import OtherUser
 
 PROXY_URL: Final = "http://127.0.0.1:3128"
@@ -32,7 +35,7 @@ class Plan(NamedTuple):
     bypass: bool = False
     session: str | None = None
     name: str | None = None
-    user: "OtherUser | None" = None
+    user: OtherUser | None = None
     notices: tuple[str, ...] = ()
 
     @property

@@ -1,19 +1,22 @@
 """The supervisor's side of the proxy process: forked first, configured later, its records answered with receipts."""
 
+from __future__ import annotations
+
 import errno
-import json
 import os
 
 # The module below `socket`, which loads selectors and makes enums of every constant: 2.5 ms of each start
 from _socket import AF_UNIX, SOCK_SEQPACKET, SOCK_STREAM, socket, socketpair
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, NoReturn
 
 from doorward.errors import EngineError, ProxyStopped, UsageError
 from doorward.named_tuple import NamedTuple
+from doorward.start_json import dumps, loads
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     import signal
+    from collections.abc import Mapping
+    from typing import Any, NoReturn
 else:
     import _signal as signal  # the same functions without the enums, which cost 0.5 ms
 
@@ -133,7 +136,7 @@ class ProxyProcess:
 
     def _send(self, message: Mapping[str, object]) -> None:
         try:
-            self.control.sendall(json.dumps(message, separators=(",", ":")).encode() + b"\n")
+            self.control.sendall(dumps(message).encode() + b"\n")
         except OSError as error:
             if error.errno not in (errno.EPIPE, errno.ECONNRESET, errno.EBADF):
                 raise
@@ -147,7 +150,7 @@ class ProxyProcess:
         if not data:
             raise ProxyStopped
         *lines, self._pending = (self._pending + data).split(b"\n")
-        return [json.loads(line) for line in lines]
+        return [loads(line) for line in lines]
 
 
 def _list(value: object) -> list[Any]:

@@ -26,7 +26,10 @@ from doorward.proxy.alone import DoorAlone
 from doorward.proxy.control import Control
 from doorward.proxy.loop import Group, Promise
 from doorward.proxy.policy import Policy, policy_from_settings
-from doorward.proxy.records import Item
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from doorward.proxy.records import Item
 
 HELD_BACK = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 """Signals that a fork must not find half-way between the two processes' handlers."""

@@ -6,10 +6,12 @@ import errno
 import os
 import select
 import stat
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Final
+
     from doorward.sessions.output import Stream
 
 _CHUNK: Final = 1 << 16

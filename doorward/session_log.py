@@ -1,7 +1,6 @@
 """One session's rollout as the supervisor writes it: turns, and each record of a turn in its place."""
 
-from collections.abc import Mapping
-from typing import Any
+from __future__ import annotations
 
 from doorward.errors import EngineError
 from doorward.gates.action import Action
@@ -13,6 +12,11 @@ from doorward.sessions.home import Home, StoreError
 from doorward.sessions.output import OutputRecord
 from doorward.sessions.rollout import Rollout
 from doorward.version import VERSION
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
 
 
 class TurnContext(NamedTuple):
@@ -35,7 +39,7 @@ class SessionLog:
         self.turn = 0
 
     @classmethod
-    def create(cls, home: Home, *, cwd: str, name: str | None, profile: Mapping[str, Any]) -> "SessionLog":
+    def create(cls, home: Home, *, cwd: str, name: str | None, profile: Mapping[str, Any]) -> SessionLog:
         """A new session, its sandbox pinned to `profile`. Raises EngineError."""
         try:
             meta = {"cli_version": VERSION, "sandbox_profile": profile}
@@ -44,7 +48,7 @@ class SessionLog:
             raise _broken(error) from None
 
     @classmethod
-    def resume(cls, home: Home, path: str) -> "SessionLog":
+    def resume(cls, home: Home, path: str) -> SessionLog:
         """An existing session, to append to. Raises EngineError, also when another process is writing it."""
         try:
             return cls(home, Rollout.open(home, path))

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
 
 from doorward.gates.action import Action
 from doorward.programs import which
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
 
 
 def shell_action(argv: Sequence[str], cwd: str, env: Mapping[str, str]) -> Action:

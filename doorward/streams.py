@@ -1,15 +1,22 @@
 """The three streams of one command: what it gets, and what is read back from it."""
 
+from __future__ import annotations
+
 import os
-from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from doorward.named_tuple import NamedTuple
 from doorward.relay import Inlet, Outlet
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from doorward.sessions.output import Stream
     from doorward.terminal import Terminal
+
+    Record = Callable[["Stream", bytes], None]
+else:
+    Record = object
 
 
 class Streams(NamedTuple):
@@ -21,7 +28,7 @@ class Streams(NamedTuple):
     stderr: int
     inlets: tuple[Inlet, ...]
     ours: tuple[int, ...]
-    terminal: "Terminal | None" = None
+    terminal: Terminal | None = None
 
     def hand_over(self) -> None:
         """The command has its descriptors: close our copies, so that end of file means what it says."""
@@ -34,9 +41,6 @@ class Streams(NamedTuple):
             inlet.close()
         if self.terminal is not None:
             self.terminal.close()
-
-
-Record = Callable[["Stream", bytes], None]
 
 
 def captured(record: Record, stdin: int = 0) -> Streams:

@@ -4,9 +4,9 @@ The order of imports is part of the design: what the held sandbox needs comes fi
 imported while its namespaces are being made.
 """
 
+from __future__ import annotations
+
 import time
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
 
 from doorward import exit_status
 from doorward.errors import EngineError, UsageError
@@ -22,9 +22,13 @@ from doorward.named_tuple import NamedTuple
 from doorward.plan import Plan
 from doorward.proxy_process import POLICY, ProxyProcess
 from doorward.sessions.home import Home, StoreError
-from doorward.streams import Record, Streams
+from doorward.streams import Streams
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from typing import Any
+
     from doorward.gates.action import Action
     from doorward.gates.verdict import Verdict
     from doorward.judgement import Judgement
@@ -32,6 +36,7 @@ if TYPE_CHECKING:
     from doorward.observation import Observation
     from doorward.session_log import SessionLog
     from doorward.sessions.output import OutputRecord, OutputRecorder, Stream
+    from doorward.streams import Record
     from doorward.turn import Waited
 
 _NOTHING_RAN = Enforcement("none", "none", "none", "none")
@@ -57,10 +62,10 @@ class _Recording:
         self._home = home
         self._recorder: OutputRecorder | None = None
 
-    def feed(self, stream: "Stream", data: bytes) -> None:
+    def feed(self, stream: Stream, data: bytes) -> None:
         self._made().feed(stream, data)
 
-    def finish(self) -> "OutputRecord":
+    def finish(self) -> OutputRecord:
         try:
             return self._made().finish()
         except StoreError as error:
@@ -70,7 +75,7 @@ class _Recording:
         if self._recorder is not None:
             self._recorder.discard()
 
-    def _made(self) -> "OutputRecorder":
+    def _made(self) -> OutputRecorder:
         if self._recorder is None:
             from doorward.sessions.output import OutputRecorder
 
@@ -82,11 +87,11 @@ class _Launch(NamedTuple):
     """A command that is set up and held before its first instruction."""
 
     run: str
-    process: "Process"
+    process: Process
     streams: Streams
     recording: _Recording
     inner: InnerEnvironment
-    confinement: "Confinement"
+    confinement: Confinement
 
     def abort(self) -> None:
         """Undo the set-up; safe at every stage, also when the turn's loop has cleaned up part of it."""
@@ -105,7 +110,7 @@ class Supervisor:
     """
 
     def __init__(
-        self, plan: Plan, proxy: ProxyProcess | None, backend: "Backend", *, interactive: bool = False
+        self, plan: Plan, proxy: ProxyProcess | None, backend: Backend, *, interactive: bool = False
     ) -> None:
         """`proxy` has been sent the plan's settings. `interactive`: a person at the terminal may be asked."""
         self._plan = plan
@@ -140,7 +145,7 @@ class Supervisor:
         """Let the next command's sandbox come up while nobody waits for it."""
         self._confine().start_ahead()
 
-    def run(self, request: Request) -> "Observation":
+    def run(self, request: Request) -> Observation:
         """One turn, from the gates to its observation."""
         started = time.monotonic()
         # held before its first instruction; its namespaces come up in a process of its own while we go on
@@ -176,12 +181,12 @@ class Supervisor:
             launch.abort()
             raise
 
-    def session_log(self) -> "SessionLog":
+    def session_log(self) -> SessionLog:
         """The session's rollout, opened or made if it is not yet. Raises EngineError."""
         self._log = self._log or self._open_log()
         return self._log
 
-    def _open_log(self) -> "SessionLog":
+    def _open_log(self) -> SessionLog:
         from doorward.session_log import SessionLog
 
         if self._plan.session is not None:
@@ -241,7 +246,7 @@ class Supervisor:
             raise _told(error) from None
         return _Launch(run, process, streams, recording, inner, confinement)
 
-    def _confine(self) -> "Confinement":
+    def _confine(self) -> Confinement:
         if self._confinement is None:
             try:
                 self._confinement = self._backend.prepare(self._plan.sandbox)
@@ -256,7 +261,7 @@ class Supervisor:
             self._proxy_ready = True
             self.notices += self._proxy.notices
 
-    def _asked(self, log: "SessionLog", action: "Action", verdict: "Verdict") -> "Verdict":
+    def _asked(self, log: SessionLog, action: Action, verdict: Verdict) -> Verdict:
         """The verdict after asking: who answered, or that nobody could, is its last reason."""
         from doorward.ask import ask_on_terminal, can_ask
         from doorward.gates.answer import Answer, settle
@@ -268,7 +273,7 @@ class Supervisor:
         log.answered(answer)
         return settle(verdict, answer, "terminal")
 
-    def _refused(self, log: "SessionLog", verdict: "Verdict", started: float) -> "Observation":
+    def _refused(self, log: SessionLog, verdict: Verdict, started: float) -> Observation:
         from doorward.gates.refusal import refusal_of
 
         refusal = refusal_of(verdict)
@@ -276,8 +281,8 @@ class Supervisor:
         return self._observe(log, verdict, exit_status.REFUSED, None, None, [refusal], _NOTHING_RAN, started, [])
 
     def _attend(
-        self, log: "SessionLog", launch: _Launch, request: Request, verdict: "Verdict", started: float
-    ) -> "Observation":
+        self, log: SessionLog, launch: _Launch, request: Request, verdict: Verdict, started: float
+    ) -> Observation:
         """Let the command go, wait for it, and tell what came of it."""
         from doorward.turn import SignalInbox, TurnLoop, final_status
 
@@ -304,6 +309,8 @@ class Supervisor:
             launch.streams.hand_over()
             if terminal is not None:
                 terminal.start()
+            import doorward.observation  # noqa: F401 - now, while the sandbox comes up, and not when all wait for the end
+
             waited = loop.wait(inbox, request.timeout_s)
         except StoreError as error:
             raise EngineError(f"the command's output cannot be recorded: {error}", "free some space") from None
@@ -350,7 +357,7 @@ class Supervisor:
         launch.process.close()  # last: the shim, which has reported, takes its time to end
         return observation
 
-    def _notes(self, waited: "Waited") -> list[str]:
+    def _notes(self, waited: Waited) -> list[str]:
         notes = []
         if waited.timed_out:
             notes.append("the command ran into its time limit and was ended")
@@ -364,18 +371,18 @@ class Supervisor:
 
     def _observe(
         self,
-        log: "SessionLog",
-        verdict: "Verdict",
+        log: SessionLog,
+        verdict: Verdict,
         exit_code: int,
-        waited: "Waited | None",
-        output: "OutputRecord | None",
+        waited: Waited | None,
+        output: OutputRecord | None,
         refusals: list[Mapping[str, Any]],
         enforcement: Enforcement,
         started: float,
         notes: list[str],
         *,
         success: bool = True,
-    ) -> "Observation":
+    ) -> Observation:
         from doorward.observation import Observation
 
         duration = time.monotonic() - started

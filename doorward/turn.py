@@ -1,10 +1,10 @@
 """One command from the gates to its observation: the loop that waits for it, its streams and the proxy's records."""
 
+from __future__ import annotations
+
 import os
 import select
 import time
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final
 
 from doorward import exit_status
 from doorward.errors import ProxyStopped
@@ -13,8 +13,11 @@ from doorward.named_tuple import NamedTuple
 from doorward.proxy_process import ProxyProcess
 from doorward.streams import Streams
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     import signal
+    from collections.abc import Callable
+    from typing import Any, Final
 
     from doorward.launcher.protocols import Process
 else:
@@ -77,7 +80,7 @@ class TurnLoop:
 
     def __init__(
         self,
-        process: "Process",
+        process: Process,
         streams: Streams,
         proxy: ProxyProcess | None,
         run: str,

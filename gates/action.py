@@ -1,9 +1,13 @@
 """What is about to run, as the gates see it."""
 
-from collections.abc import Mapping
-from enum import StrEnum
+from __future__ import annotations
 
 from doorward.named_tuple import NamedTuple
+from doorward.plain_enum import StrEnum
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 
 class Kind(StrEnum):

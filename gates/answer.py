@@ -1,8 +1,7 @@
 """How an ask ends: with somebody's yes or no, or with nobody. Nobody means no."""
 
-from enum import StrEnum
-
 from doorward.gates.verdict import Cause, Effect, Reason, Verdict
+from doorward.plain_enum import StrEnum
 
 
 class Answer(StrEnum):

@@ -1,6 +1,6 @@
 """Gate 5: does somebody have to be asked."""
 
-from typing import TYPE_CHECKING
+from __future__ import annotations
 
 from doorward.gates.action import Action
 from doorward.gates.dial import ApprovalPolicy, Dial
@@ -8,11 +8,12 @@ from doorward.gates.findings import Findings
 from doorward.gates.verdict import Cause, Effect, Gate, Reason
 from doorward.gates.wording import plain
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from doorward.gates.policy_match import PolicyMatch
 
 
-def approval(dial: Dial, action: Action, findings: Findings, match: "PolicyMatch | None") -> Reason:
+def approval(dial: Dial, action: Action, findings: Findings, match: PolicyMatch | None) -> Reason:
     """Allow or ask. In this order: an exact approval of this session, `match` (the strictest policy rule that matched),
     the approval policy."""
     policy = ApprovalPolicy(dial.approval_policy)

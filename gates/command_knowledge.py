@@ -4,7 +4,7 @@ No shell grammar: one argv is one simple command, and the script of a shell is n
 understands more puts its own function in `Dial.knowledge`.
 """
 
-from collections.abc import Mapping, Sequence
+from __future__ import annotations
 
 from doorward.gates.action import Action
 from doorward.gates.known_commands import (
@@ -21,6 +21,10 @@ from doorward.gates.places import inside
 from doorward.gates.risky_commands import CREDENTIAL_FILES, RISKY, RISKY_BEGINNINGS, VALUE_OPTIONS, Risk
 from doorward.gates.wording import plain
 from doorward.named_tuple import NamedTuple
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
 
 
 class Knowledge(NamedTuple):

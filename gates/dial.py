@@ -1,15 +1,18 @@
 """Everything the gates read: autonomy is a dial, and this is where it stands."""
 
-from collections.abc import Callable, Sequence
-from enum import StrEnum
+from __future__ import annotations
+
 from os.path import normpath
-from typing import TYPE_CHECKING
 
 from doorward.gates.action import Action
 from doorward.gates.command_knowledge import Knowledge, knowledge_of
 from doorward.named_tuple import NamedTuple
+from doorward.plain_enum import StrEnum
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:  # most runs have neither a rule nor a reviewer, and start without loading them
+    from collections.abc import Callable, Sequence
+
     from doorward.gates.policy_match import PolicyMatch
     from doorward.gates.review import Review
 
@@ -56,7 +59,7 @@ NETWORK_OF_MODE = {
 """The network mode where none was given (DESIGN.md §6)."""
 
 
-def no_rules(action: Action) -> "Sequence[PolicyMatch]":
+def no_rules(action: Action) -> Sequence[PolicyMatch]:
     """A policy without a rule."""
     return ()
 
@@ -99,10 +102,10 @@ class Dial(NamedTuple):
     approvals: frozenset[str] = frozenset()
     bypass_approvals_and_sandbox: bool = False
     bypass_hook_trust: bool = False
-    policy: Callable[[Action], "Sequence[PolicyMatch]"] = no_rules
+    policy: Callable[[Action], Sequence[PolicyMatch]] = no_rules
     knowledge: Callable[[Action, Sequence[str]], Knowledge] = knowledge_of
     decide_host: Callable[[str, int], str] = nothing_listed
-    reviewer: Callable[[Action, Sequence[str]], "Review"] | None = None
+    reviewer: Callable[[Action, Sequence[str]], Review] | None = None
     canonical: Callable[[str], str] = normpath
 
     @property

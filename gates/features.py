@@ -1,12 +1,18 @@
 """The features there are, each with its stage and whether it is on where nobody says otherwise."""
 
-from collections.abc import Mapping
-from typing import Final, Literal
+from __future__ import annotations
 
 from doorward.named_tuple import NamedTuple
 
-Stage = Literal["stable", "experimental", "under development", "deprecated", "removed"]
-"""How far a feature has come."""
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Final, Literal
+
+    Stage = Literal["stable", "experimental", "under development", "deprecated", "removed"]
+    """How far a feature has come."""
+else:
+    Stage = str
 
 STAGES: Final[tuple[Stage, ...]] = ("stable", "experimental", "under development", "deprecated", "removed")
 """All of them. What is removed is off, whatever is set; setting it, or what is deprecated, is worth a notice."""

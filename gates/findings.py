@@ -1,6 +1,7 @@
 """What the later gates weigh, worked out once: the writes and hosts of an action, its risks, earlier approvals."""
 
-from collections.abc import Sequence
+from __future__ import annotations
+
 from os.path import join, normpath
 
 from doorward.gates.action import Action
@@ -10,6 +11,10 @@ from doorward.gates.known_commands import HARMLESS_FOLDERS, HARMLESS_TARGETS
 from doorward.gates.places import Ground, Place, inside, place_of
 from doorward.gates.wording import plain
 from doorward.named_tuple import NamedTuple
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 
 class Write(NamedTuple):

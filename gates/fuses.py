@@ -1,6 +1,6 @@
 """The two fuses behind gate 5: a guardian for risky actions, and distrust of projects. They only ever tighten."""
 
-from typing import TYPE_CHECKING
+from __future__ import annotations
 
 from doorward.gates.action import Action
 from doorward.gates.dial import Dial, Trust
@@ -9,6 +9,7 @@ from doorward.gates.findings import Findings
 from doorward.gates.verdict import Cause, Effect, Gate, Reason
 from doorward.gates.wording import plain, trusting
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from doorward.gates.review import Review
 
@@ -46,7 +47,7 @@ def guardian(dial: Dial, action: Action, findings: Findings, so_far: Effect) -> 
     return _reviewed(review)
 
 
-def _reviewed(review: "Review") -> Reason:
+def _reviewed(review: Review) -> Reason:
     from doorward.gates.review import ReviewStatus
 
     switch = "guardian.command"

@@ -5,9 +5,13 @@ for read-only, and what it writes is left to the kernel. Options are listed as G
 long option also counts where it is abbreviated.
 """
 
-from typing import Final
+from __future__ import annotations
 
 from doorward.named_tuple import NamedTuple
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Final
 
 
 class ReadOnly(NamedTuple):

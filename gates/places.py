@@ -1,10 +1,14 @@
 """Where a write would go: which of the dial's places holds a path. Most specific wins, order never matters."""
 
-from collections.abc import Iterable
-from enum import StrEnum
-from typing import Final
+from __future__ import annotations
 
 from doorward.named_tuple import NamedTuple
+from doorward.plain_enum import StrEnum
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Final
 
 SYSTEM_TREES: Final = frozenset(
     ("", "/bin", "/boot", "/etc", "/lib", "/lib32", "/lib64", "/libx32", "/run", "/sbin", "/usr", "/var")

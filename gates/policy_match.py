@@ -1,9 +1,9 @@
 """What the policy rules say of one action: every rule that matched, and the strictest of them."""
 
 from collections.abc import Iterable
-from enum import StrEnum
 
 from doorward.named_tuple import NamedTuple
+from doorward.plain_enum import StrEnum
 
 
 class PolicyDecision(StrEnum):

@@ -4,7 +4,7 @@ The order: hook trust, feature, policy, bypass, sandbox, approval, then the fuse
 place that answers the question; `run`, `check`, the library and the hooks all call `resolve`.
 """
 
-from typing import TYPE_CHECKING
+from __future__ import annotations
 
 from doorward.gates.action import Action, Kind
 from doorward.gates.approval_gate import approval
@@ -16,6 +16,7 @@ from doorward.gates.sandbox_gate import sandbox
 from doorward.gates.verdict import Cause, Effect, Gate, Reason, Verdict
 from doorward.gates.wording import plain, shell_word, trusting
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from doorward.gates.policy_match import PolicyMatch
 
@@ -104,7 +105,7 @@ def _feature(dial: Dial, action: Action) -> Reason:
     )
 
 
-def _strictest(dial: Dial, action: Action) -> "PolicyMatch | None":
+def _strictest(dial: Dial, action: Action) -> PolicyMatch | None:
     matches = dial.policy(action)
     if not matches:
         return None
@@ -113,7 +114,7 @@ def _strictest(dial: Dial, action: Action) -> "PolicyMatch | None":
     return strictest(matches)
 
 
-def _policy(match: "PolicyMatch | None") -> Reason:
+def _policy(match: PolicyMatch | None) -> Reason:
     """Gate 2: `forbidden` ends it, whatever else is set; `prompt` and `allow` are carried on to gate 5."""
     if match is None:
         return Reason(Gate.POLICY, "policy", Effect.PASS, "no policy rule matches it")

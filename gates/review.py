@@ -1,8 +1,7 @@
 """What a reviewer can answer. Only one of these is a yes; each way of not saying yes has its own name."""
 
-from enum import StrEnum
-
 from doorward.named_tuple import NamedTuple
+from doorward.plain_enum import StrEnum
 
 
 class ReviewStatus(StrEnum):

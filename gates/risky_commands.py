@@ -3,9 +3,13 @@
 Matched by base name, wherever the program lies; one match too many costs a question, one too few an accident.
 """
 
-from typing import Final
+from __future__ import annotations
 
 from doorward.named_tuple import NamedTuple
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Final
 
 
 class Risk(NamedTuple):

@@ -1,6 +1,6 @@
 """Gate 4: what the sandbox would refuse anyway is refused here, with a reason; what cannot be told is left to it."""
 
-from collections.abc import Sequence
+from __future__ import annotations
 
 from doorward.gates.action import Action
 from doorward.gates.dial import Dial, NetworkMode, SandboxMode
@@ -8,6 +8,10 @@ from doorward.gates.findings import Endpoint, Findings, Write
 from doorward.gates.places import SYSTEM_TREES, Ground
 from doorward.gates.verdict import Cause, Effect, Gate, Reason
 from doorward.gates.wording import plain, shell_word
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 
 def sandbox(dial: Dial, action: Action, findings: Findings) -> list[Reason]:

@@ -1,8 +1,7 @@
 """What the gates answer: a verdict, and the reason every gate gave for it."""
 
-from enum import StrEnum
-
 from doorward.named_tuple import NamedTuple
+from doorward.plain_enum import StrEnum
 
 
 class Effect(StrEnum):

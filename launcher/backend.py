@@ -1,15 +1,17 @@
 """Picks the door of the platform doorward runs on."""
 
+from __future__ import annotations
+
 import sys
-from typing import TYPE_CHECKING
 
 from doorward.launcher.interface import SandboxUnavailable
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from doorward.launcher.protocols import Backend
 
 
-def backend() -> "Backend":
+def backend() -> Backend:
     """This platform's door. Raises SandboxUnavailable where there is none."""
     platform: str = sys.platform  # as text: a type checker would leave out what is not for its own platform
     if platform == "linux":

@@ -1,17 +1,21 @@
 """Finds bubblewrap, and turns a mount plan into its arguments."""
 
+from __future__ import annotations
+
 import os
-import re
 import select
 import stat
 import sys
 import time
-from collections.abc import Iterable, Mapping
 
 from doorward.launcher.interface import SandboxUnavailable
 from doorward.launcher.mounts import Mount
 from doorward.launcher.rules import is_below
 from doorward.named_tuple import NamedTuple
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
 
 # bubblewrap counts every argument, those read from --args included, and refuses more (MAX_ARGS).
 MAX_ARGUMENTS = 9000
@@ -83,6 +87,15 @@ def _is_trusted(path: str, avoid: tuple[str, ...]) -> bool:
     return all(item.st_uid in owners and not item.st_mode & stat.S_IWOTH for item in (found, directory))
 
 
+def _version_in(text: str) -> tuple[int, ...] | None:
+    """The first word of digits and dots in what `bwrap --version` says, "bubblewrap 0.8.0"; None if there is none."""
+    for word in text.split():
+        parts = word.split(".")
+        if len(parts) > 1 and parts[0].isdigit() and parts[1].isdigit():
+            return tuple([int(part) if part.isdigit() else 0 for part in (*parts, "0")[:3]])
+    return None
+
+
 def _known(path: str, cache_dir: str, *, bundled: bool) -> Bubblewrap:
     """Asks the binary for its version, once for each binary."""
     found = os.stat(path)
@@ -93,8 +106,7 @@ def _known(path: str, cache_dir: str, *, bundled: bool) -> Bubblewrap:
     except (OSError, ValueError):
         text = _ask_version(path)
         _remember(known, text)
-    numbers = re.search(r"(\d+)\.(\d+)(?:\.(\d+))?", text)
-    version = tuple(int(part or 0) for part in numbers.groups()) if numbers else None
+    version = _version_in(text)
     if version is not None and version < MINIMUM:
         raise SandboxUnavailable(
             f"{path} is bubblewrap {'.'.join(map(str, version))}; "

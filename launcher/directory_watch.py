@@ -4,13 +4,15 @@ The old interface, since Python has it and inotify(7) would need a binding; one 
 is wanted here. The notification ends when any duplicate of a directory's descriptor is closed.
 """
 
+from __future__ import annotations
+
 import fcntl
 import os
-from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     import signal
+    from collections.abc import Iterable
 else:
     import _signal as signal  # the same functions without the enums, which cost 0.5 ms
 

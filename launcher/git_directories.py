@@ -7,7 +7,6 @@ outside the folder and were written by git itself.
 """
 
 import os
-import re
 import stat
 
 from doorward.named_tuple import NamedTuple
@@ -132,6 +131,8 @@ def _is_git_directory(path: str) -> bool:
 
 def _setting(config: str, name: str) -> str:
     # only two names are ever looked for, and neither means anything in another section
+    import re  # not needed by most runs
+
     value = ""
     text = _read(config, _CONFIG)
     if name not in text.lower():

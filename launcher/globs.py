@@ -4,9 +4,14 @@
 slash matches at any depth, as in .gitignore. Links are matched by their own name and never followed.
 """
 
+from __future__ import annotations
+
 import os
-import re
-from collections.abc import Iterator
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import re
+    from collections.abc import Iterator
 
 _MAGIC = frozenset("*?[")
 
@@ -50,6 +55,8 @@ def translate(pattern: str) -> str:
 
 
 def _translate_name(part: str) -> str:
+    import re  # not needed by most runs
+
     out: list[str] = []
     at = 0
     while at < len(part):

@@ -5,9 +5,14 @@ that starts at that moment must not take it for the user's own. So each shim wri
 before its command starts, in a file it holds locked; a file nobody holds is left from a killed shim.
 """
 
+from __future__ import annotations
+
 import fcntl
 import os
-from collections.abc import Iterable
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 _DIRECTORY = "guards"
 _LIMIT = 1 << 20

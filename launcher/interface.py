@@ -1,18 +1,28 @@
 """What goes into a platform's door and what comes out, as values. What the door itself offers is in `protocols`."""
 
-from collections.abc import Mapping
-from enum import StrEnum
-from typing import Literal
+from __future__ import annotations
 
 from doorward.named_tuple import NamedTuple
+from doorward.plain_enum import StrEnum
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Literal
+
+    Network = Literal["off", "proxied", "full"]
+
+    Layer = Literal["kernel", "env-only", "none"]
+
+    Require = Literal["full", "best-effort"]
+
+    UndoneHow = Literal["removed", "link restored", "settings removed", "could not be undone"]
+else:
+    Network = Layer = Require = UndoneHow = str
 
 # The proxy's port inside a sandbox with its own network namespace, on 127.0.0.1 and on ::1.
 # Nothing else lives in that namespace, so it can be fixed.
 PROXY_PORT = 3128
-
-Network = Literal["off", "proxied", "full"]
-Layer = Literal["kernel", "env-only", "none"]
-Require = Literal["full", "best-effort"]
 
 
 class Mode(StrEnum):
@@ -80,9 +90,6 @@ class Stdio(NamedTuple):
     stdout: int
     stderr: int
     terminal: int | None = None
-
-
-UndoneHow = Literal["removed", "link restored", "settings removed", "could not be undone"]
 
 
 class Undone(NamedTuple):

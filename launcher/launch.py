@@ -1,12 +1,16 @@
 """What a waiting shim is sent to start: one line of JSON, and the descriptors that go with it."""
 
-import json
-from collections.abc import Sequence
-from typing import Any
+from __future__ import annotations
 
 from doorward.launcher.interface import Identity, Stdio
 from doorward.launcher.plan import Plan, plan_from
 from doorward.named_tuple import NamedTuple
+from doorward.start_json import dumps, loads
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
 
 # The descriptors, in the order in which those that exist are sent.
 _NAMES = ("stdin", "stdout", "stderr", "terminal", "handover")
@@ -36,7 +40,7 @@ class Launch(NamedTuple):
     def to_line(self) -> bytes:
         """The line. Bytes that are no text survive as lone surrogates; of descriptors only which are given."""
         given = [name for name, number in zip(_NAMES, self._numbers(), strict=True) if number >= 0]
-        return json.dumps((*self[:-2], given)).encode() + b"\n"
+        return dumps((*self[:-2], given)).encode() + b"\n"
 
     def descriptors(self) -> tuple[int, ...]:
         """The descriptors to send, in order."""
@@ -55,7 +59,7 @@ def identity_from(value: Sequence[Any]) -> Identity:
 
 def launch_from(line: bytes, descriptors: Sequence[int]) -> Launch:
     """The launch in a line made by `to_line`, with the descriptors that came with it."""
-    *values, given = json.loads(line)
+    *values, given = loads(line)
     plan, bubblewrap, network, fresh_proc, argv, cwd, env, program, run, policy_id, deadline_s, *last = values
     cache_dir, scoped, user = last
     numbers = dict(zip(given, descriptors, strict=True))

@@ -1,10 +1,10 @@
 """The Linux door: bubblewrap, a seccomp filter, and a shim that outlives a killed supervisor."""
 
+from __future__ import annotations
+
 import os
 import select
 import time
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 from doorward.launcher import bubblewrap as bwrap
 from doorward.launcher.bubblewrap import Bubblewrap
@@ -14,7 +14,6 @@ from doorward.launcher.interface import (
     Command,
     Enforcement,
     LaunchFailure,
-    Layer,
     Mode,
     Outcome,
     SandboxPolicy,
@@ -25,7 +24,7 @@ from doorward.launcher.interface import (
 from doorward.launcher.launch import Launch
 from doorward.launcher.outcome import read_report
 from doorward.launcher.plan import make_plan
-from doorward.launcher.process import NeverStarted, Report, ShimProcess
+from doorward.launcher.process import NeverStarted, ShimProcess
 from doorward.launcher.rules import Rules, read_rules
 from doorward.launcher.seccomp import filter_bytes
 from doorward.launcher.seed import Seed, plant
@@ -33,9 +32,13 @@ from doorward.launcher.streams import check_streams
 from doorward.launcher.survey import Survey, survey
 from doorward.named_tuple import NamedTuple
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from _socket import socket  # which the supervisor takes, and `socket.socket` is one
+    from collections.abc import Mapping
 
+    from doorward.launcher.interface import Layer
+    from doorward.launcher.process import Report
     from doorward.launcher.protocols import Confinement, Process
 
 # bubblewrap says its child's pid within milliseconds of its start.
@@ -70,7 +73,7 @@ class Linux:
             self._seed.discard()
             self._seed = None
 
-    def prepare(self, policy: SandboxPolicy) -> "Confinement":
+    def prepare(self, policy: SandboxPolicy) -> Confinement:
         """Checks the policy and what it needs. Raises SandboxUnavailable, UnenforceableRule."""
         policy = policy._replace(mode=Mode(policy.mode))
         if policy.user is not None and os.geteuid() != 0:
@@ -176,10 +179,10 @@ class LinuxConfinement:
         command: Command,
         stdio: Stdio,
         *,
-        handover: "socket | None" = None,
+        handover: socket | None = None,
         run: str = "",
         policy_id: str = "",
-    ) -> "Process":
+    ) -> Process:
         """See `protocols.Confinement.spawn`."""
         failure = check_form(command) or check_streams(stdio)
         if failure is not None:
@@ -233,7 +236,7 @@ class LinuxConfinement:
         command: Command,
         stdio: Stdio,
         *,
-        handover: "socket | None" = None,
+        handover: socket | None = None,
         run: str = "",
         policy_id: str = "",
     ) -> Launch:
@@ -312,7 +315,7 @@ class LinuxConfinement:
         undone = tuple(Undone(*entry) for entry in report.get("undone", ()))
         return failed(self._explain(looked, command))._replace(undone=undone)
 
-    def _look_again(self, command: Command) -> "Looked":
+    def _look_again(self, command: Command) -> Looked:
         """Makes the same start once more with a program that can never be executed, and catches what
         bubblewrap says: in the run itself its stderr was the command's."""
         reader, writer = os.pipe()
@@ -342,7 +345,7 @@ class LinuxConfinement:
         error = report.get("error") or {}
         return Looked(error.get("step", ""), error.get("errno", 0), text)
 
-    def _explain(self, looked: "Looked", command: Command) -> LaunchFailure:
+    def _explain(self, looked: Looked, command: Command) -> LaunchFailure:
         from doorward.launcher.diagnosis import explain_step, explain_text, read_facts
 
         facts = read_facts()

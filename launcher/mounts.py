@@ -9,10 +9,14 @@
   a tmpfs that is made read-only once everything below is in place.
 """
 
-from collections.abc import Iterable
-from enum import IntEnum
+from __future__ import annotations
 
 from doorward.named_tuple import NamedTuple
+from doorward.plain_enum import IntEnum
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 
 class Kind(IntEnum):

@@ -7,7 +7,6 @@ namespace is joined while it holds the command. Runs in the forked child only.
 
 import errno
 import fcntl
-import json
 import os
 import select
 import sys
@@ -31,6 +30,7 @@ from _socket import socket as Socket
 
 from doorward.launcher.interface import PROXY_PORT, Identity
 from doorward.launcher.syscalls import CLONE_NEWNET, CLONE_NEWUSER, setns, unshare
+from doorward.start_json import dumps
 
 _SIOCGIFFLAGS = 0x8913  # <linux/sockios.h>
 _SIOCSIFFLAGS = 0x8914
@@ -104,7 +104,7 @@ def listen() -> list[Socket]:
 
 def hand_over(channel: int, listeners: list[Socket], run: str, policy_id: str) -> None:
     """Sends each listener in a message of its own (unix(7), SCM_RIGHTS). Raises OSError."""
-    text = json.dumps({"run": run, "policy": policy_id, "listener": "proxy", "port": PROXY_PORT}).encode()
+    text = dumps({"run": run, "policy": policy_id, "listener": "proxy", "port": PROXY_PORT}).encode()
     deadline = time.monotonic() + _DEADLINE_S
     poll = select.poll()
     poll.register(channel, select.POLLOUT)

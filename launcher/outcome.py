@@ -1,12 +1,17 @@
 """Reads the shim's report: how the command ended, or that it never ran. Pure."""
 
-import json
+from __future__ import annotations
+
 import os
-from collections.abc import Mapping
-from typing import Any
 
 from doorward.launcher.interface import Outcome, Undone
 from doorward.named_tuple import NamedTuple
+from doorward.start_json import loads
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
 
 _SIGNAL_BASE = 128
 _HIGHEST_SIGNAL = 64
@@ -56,7 +61,7 @@ def exit_code(status: bytes) -> int | None:
     code = None
     for line in status.split(b"\n"):
         try:
-            message = json.loads(line)
+            message = loads(line)
         except ValueError:
             continue
         if isinstance(message, dict) and isinstance(message.get("exit-code"), int):

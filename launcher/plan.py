@@ -1,6 +1,6 @@
 """What one start needs of bubblewrap and of the shim: arguments, masks, names to look after."""
 
-from typing import Any
+from __future__ import annotations
 
 from doorward.launcher.bubblewrap import (
     MAX_ARGUMENTS,
@@ -16,6 +16,10 @@ from doorward.launcher.protected import Watch
 from doorward.launcher.streams import files_to_hold
 from doorward.launcher.survey import Survey
 from doorward.named_tuple import NamedTuple
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 # Arguments on bubblewrap's own command line, and some to spare.
 _FIXED_ARGUMENTS = 20

@@ -1,15 +1,22 @@
 """The supervisor's side of one run: orders to the shim, and what it reports at the end."""
 
-import json
+from __future__ import annotations
+
 import os
-from collections.abc import Callable, Mapping
-from typing import Any
 
 from doorward.launcher.interface import Outcome
 from doorward.launcher.launch import Launch
 from doorward.launcher.seed import Seed
+from doorward.start_json import dumps, loads
 
-Report = Mapping[str, Any]
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from typing import Any
+
+    Report = Mapping[str, Any]
+else:
+    Report = dict
 
 
 class ShimProcess:
@@ -61,7 +68,7 @@ class ShimProcess:
                 pass
             self._ended = True
             try:
-                self._collected = json.loads(text)
+                self._collected = loads(text)
             except ValueError:
                 self._collected = None
         return self._collected
@@ -79,7 +86,7 @@ class ShimProcess:
     def _order(self, order: Mapping[str, Any]) -> None:
         if not self._closed:
             try:
-                os.write(self._seed.channel, json.dumps(order).encode() + b"\n")
+                os.write(self._seed.channel, dumps(order).encode() + b"\n")
             except ConnectionError:
                 pass  # the shim has ended
 

@@ -5,15 +5,20 @@ would be a file of ours in the user's tree), and a link cannot be a mount point;
 the shim puts them back at once when they change and once more when the run has ended.
 """
 
+from __future__ import annotations
+
 import os
 import stat
-from collections.abc import Callable, Iterable
-from typing import Literal
 
 from doorward.launcher.git_directories import git_paths
 from doorward.launcher.interface import SandboxUnavailable
 from doorward.launcher.rules import is_below
 from doorward.named_tuple import NamedTuple
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from typing import Literal
 
 _AGENTS = (".doorward", ".codex", ".claude", ".agents", ".vscode")
 _SHELLS = (

@@ -7,13 +7,18 @@
 - An existing path is taken literally even if its name holds pattern characters (`[id].tsx`).
 """
 
+from __future__ import annotations
+
 import os
-import re
 
 from doorward.launcher.globs import is_glob, split_glob, translate
 from doorward.launcher.interface import Mode, SandboxPolicy, UnenforceableRule
 from doorward.launcher.mounts import Kind
 from doorward.named_tuple import NamedTuple
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import re
 
 # Never writable as a whole, neither as workspace nor by rule. A folder below (but see _KERNEL) may be.
 _SYSTEM = frozenset(
@@ -99,6 +104,8 @@ def _absolute(entry: str, workspace: str) -> str:
 
 
 def _read_rule(kind: Kind, entry: str, workspace: str) -> PathRule:
+    import re  # not needed by most runs
+
     pattern = ""
     text = entry
     if is_glob(entry) and not os.path.lexists(_absolute(entry, workspace)):

@@ -6,6 +6,8 @@ on the host's loopback on a port of the run's own, and what outlives the command
 The interface is that of the Linux door, but for one thing: `proxy_url` differs from run to run.
 """
 
+from __future__ import annotations
+
 import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
@@ -15,7 +17,6 @@ from doorward.launcher.interface import (
     Command,
     Enforcement,
     LaunchFailure,
-    Layer,
     Mode,
     Outcome,
     SandboxPolicy,
@@ -33,6 +34,7 @@ from doorward.launcher.seatbelt_survey import Look, look
 if TYPE_CHECKING:
     from _socket import socket
 
+    from doorward.launcher.interface import Layer
     from doorward.launcher.protocols import Confinement, Process
 
 SANDBOX_EXEC = "/usr/bin/sandbox-exec"
@@ -52,7 +54,7 @@ class Seatbelt:
     def close(self) -> None:
         """Nothing was started."""
 
-    def prepare(self, policy: SandboxPolicy) -> "Confinement":
+    def prepare(self, policy: SandboxPolicy) -> Confinement:
         """Checks the policy and what it needs. Raises SandboxUnavailable, UnenforceableRule."""
         policy = policy._replace(mode=Mode(policy.mode))
         if policy.user is not None:
@@ -130,10 +132,10 @@ class SeatbeltConfinement:
         command: Command,
         stdio: Stdio,
         *,
-        handover: "socket | None" = None,
+        handover: socket | None = None,
         run: str = "",
         policy_id: str = "",
-    ) -> "Process":
+    ) -> Process:
         """See `protocols.Confinement.spawn`."""
         failure = check_form(command)
         if failure is not None:

@@ -7,14 +7,20 @@
 - What is refused must not come back under another name: a directory above it cannot be renamed or removed.
 """
 
+from __future__ import annotations
+
 import re
 
 from doorward.launcher import seatbelt_base as base
 from doorward.launcher import seatbelt_filters as filters
 from doorward.launcher.globs import split_glob, translate
-from doorward.launcher.interface import Mode, Network, UnenforceableRule
+from doorward.launcher.interface import Mode, UnenforceableRule
 from doorward.launcher.mounts import Entry, Kind, Origin, parents, plan_mounts
 from doorward.named_tuple import NamedTuple
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from doorward.launcher.interface import Network
 
 # sandbox-exec's arguments go through execve(2): text and parameters of more than this are refused (ARG_MAX of
 # macOS is 1 MiB, shared with the command's own arguments and variables).
@@ -75,7 +81,7 @@ def make_profile(view: View) -> Profile:
     return writer.profile()
 
 
-def _files(writer: "_Writer", view: View) -> None:
+def _files(writer: _Writer, view: View) -> None:
     writer.text("\n; files: the deepest rule about a path comes last\n")
     private = Entry(view.temporary, Kind.WRITE, Origin.EXACT)
     chosen = {mount.path for mount in plan_mounts((*view.entries, private)).mounts}
@@ -120,7 +126,7 @@ def _matches(pattern: Pattern, path: str) -> bool:
     )
 
 
-def _keep_names(writer: "_Writer", view: View, entries: list[Entry]) -> None:
+def _keep_names(writer: _Writer, view: View, entries: list[Entry]) -> None:
     """Renaming a directory takes what is below it along, out of reach of a rule that names a path."""
     roots = [entry.path for entry in entries if entry.kind is Kind.WRITE]
     named = [entry.path for entry in entries if entry.kind in (Kind.READ, Kind.HIDDEN)]
@@ -137,7 +143,7 @@ def _keep_names(writer: "_Writer", view: View, entries: list[Entry]) -> None:
             writer.rule("deny", "file-write-unlink", "KEEP", regex=expressions)
 
 
-def _network(writer: "_Writer", view: View) -> None:
+def _network(writer: _Writer, view: View) -> None:
     confined = view.mode is not Mode.DANGER_FULL_ACCESS
     if confined:
         writer.text("\n; unix sockets: those the run makes itself in its temporary folder, and those granted by name\n")

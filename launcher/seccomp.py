@@ -5,13 +5,18 @@ that was cut short or changed is not used but built again. Importing the binding
 imports neither it nor OpenSSL.
 """
 
-import json
+from __future__ import annotations
+
 import os
-from typing import Any
 
 from doorward.launcher.interface import SandboxUnavailable
 from doorward.launcher.syscall_rules import ENOSYS, Refused, refused_calls
 from doorward.sessions.sha256 import sha256
+from doorward.start_json import dumps
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 # Part of the rules' digest: raise it when the way rules become a filter changes.
 _BUILD = b"1"
@@ -23,7 +28,7 @@ def filter_bytes(cache_dir: str, machine: str | None = None) -> bytes:
     """The filter for this machine. Raises SandboxUnavailable where it cannot be built."""
     machine = machine or os.uname().machine
     rules = refused_calls(machine)
-    source = sha256(_BUILD + machine.encode() + json.dumps(rules).encode()).hexdigest()[:16]
+    source = sha256(_BUILD + machine.encode() + dumps(rules).encode()).hexdigest()[:16]
     prefix = f"seccomp-{source}-"
     for name in _list(cache_dir):
         if name.startswith(prefix) and name.endswith(".bpf"):

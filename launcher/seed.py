@@ -4,14 +4,19 @@ The channel between them is a unix stream socket: orders go one way, the report 
 descriptors travel with the first order.
 """
 
+from __future__ import annotations
+
 import os
 import sys
 from _socket import AF_UNIX, SCM_RIGHTS, SOCK_CLOEXEC, SOCK_STREAM, SOL_SOCKET, socketpair
 from _socket import socket as Socket
-from collections.abc import Sequence
 
 from doorward.launcher.interface import Identity, SandboxUnavailable
 from doorward.named_tuple import NamedTuple
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 # The first piece of a message must fit into the socket's buffer together with its descriptors.
 _PIECE = 1 << 15

@@ -12,17 +12,17 @@
   is cleaned up here: objects of the supervisor must not close numbers that are ours now.
 """
 
+from __future__ import annotations
+
 import errno
 import fcntl
 import gc
-import json
 import os
 import select
 import sys
 import time
 from _socket import AF_UNIX, CMSG_SPACE, MSG_CMSG_CLOEXEC, SOCK_STREAM
 from _socket import socket as Socket
-from typing import TYPE_CHECKING, Any, NoReturn
 
 from doorward.launcher import namespaces, shim_signals
 from doorward.launcher.directory_watch import DirectoryWatch
@@ -34,9 +34,12 @@ from doorward.launcher.outcome import exit_code
 from doorward.launcher.process_tree import children, first_child
 from doorward.launcher.starter import Starter, close_all_but
 from doorward.launcher.undo import Keeper
+from doorward.start_json import dumps, loads
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     import signal
+    from typing import Any, NoReturn
 else:
     import _signal as signal  # the same functions without the enums, which cost 0.5 ms
 
@@ -66,7 +69,7 @@ def run(channel: int, supervisor: int, namespaces: int, user: Identity | None = 
         Shim(channel, supervisor, user).live(namespaces)
     except BaseException as error:
         try:
-            text = json.dumps({"error": {"step": "shim", "text": repr(error)}})
+            text = dumps({"error": {"step": "shim", "text": repr(error)}})
             os.write(channel, text.encode() + b"\n")
         except OSError:
             pass
@@ -124,7 +127,7 @@ class Shim:
                 self._guard.close()
         result["undone"] = [list(undone) for undone in _shortened(self._keeper.report)]
         try:
-            os.write(self._channel, json.dumps(result).encode() + b"\n")
+            os.write(self._channel, dumps(result).encode() + b"\n")
         except ConnectionError:
             pass  # the supervisor is gone
 
@@ -287,7 +290,7 @@ class Shim:
                 poll.unregister(fault)
                 text = os.read(fault, 4096)
                 if text:
-                    error = json.loads(text)
+                    error = loads(text)
             if self._channel in ready or b"\n" in self._buffer:
                 for order in self._orders(poll, self._channel in ready):
                     if "signal" in order:
@@ -319,13 +322,13 @@ class Shim:
         if error is None:
             # its pipe may have become readable together with the end
             text = _rest(fault)
-            error = json.loads(text) if text else None
+            error = loads(text) if text else None
         return {"status": wait_status, "exit_code": exit_code(status), "killed": killed, "error": error}
 
     def _orders(self, poll: select.poll, readable: bool) -> list[dict[str, Any]]:
         piece = os.read(self._channel, 1 << 16) if readable else b""
         *lines, self._buffer = (self._buffer + piece).split(b"\n")
-        orders: list[dict[str, Any]] = [json.loads(line) for line in lines]
+        orders: list[dict[str, Any]] = [loads(line) for line in lines]
         if readable and not piece:
             # closed without a word: nobody waits for this run any more
             poll.unregister(self._channel)
@@ -334,7 +337,7 @@ class Shim:
 
     def _join(self, launch: Launch, status: bytes) -> dict[str, Any] | None:
         """bubblewrap made the network namespace: open the listeners in it, by a helper that joins it."""
-        pid = json.loads(status.partition(b"\n")[0]).get("child-pid", 0)
+        pid = loads(status.partition(b"\n")[0]).get("child-pid", 0)
         helper = os.fork()
         if helper == 0:
             code = errno.EIO

@@ -1,7 +1,8 @@
 """Signals in the shim: which it ignores for itself, and what the command is to find instead."""
 
-from typing import TYPE_CHECKING
+from __future__ import annotations
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     import signal
 else:

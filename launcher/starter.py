@@ -1,16 +1,21 @@
 """The forked process that becomes bubblewrap (or the command itself, where no sandbox was asked for)."""
 
+from __future__ import annotations
+
 import errno
 import fcntl
-import json
 import os
 import select
-from collections.abc import Container
-from typing import NoReturn
 
 from doorward.launcher import shim_signals
 from doorward.launcher.identity import become, become_root
 from doorward.launcher.launch import Launch
+from doorward.start_json import dumps
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Container
+    from typing import NoReturn
 
 # Descriptors are moved up here before they are put at 0, 1, 2, ….
 _HIGH = 64
@@ -48,7 +53,7 @@ class Starter:
                 self._become_command()
             self._become_bubblewrap(self._launch.bubblewrap)
         except OSError as error:
-            text = json.dumps({"step": self._step, "errno": error.errno})
+            text = dumps({"step": self._step, "errno": error.errno})
             os.write(self._fault, text.encode())
         finally:
             os._exit(1)

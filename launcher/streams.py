@@ -4,13 +4,18 @@ A descriptor carries the mount it was opened through, and `/proc/self/fd/N` open
 mount. So a directory would lead out of the sandbox, and a file that was opened for reading could be written.
 """
 
+from __future__ import annotations
+
 import fcntl
 import os
 import stat
-from collections.abc import Iterator
 
 from doorward.launcher.interface import LaunchFailure, Stdio
 from doorward.launcher.mounts import MountPlan
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 _NAMES = ("standard input", "standard output", "standard error")
 

@@ -4,7 +4,6 @@ Done anew at each start, since a file that matches a pattern may have come since
 """
 
 import os
-import re
 import stat
 
 from doorward.launcher.globs import walk
@@ -122,6 +121,8 @@ def _add_rules(rules: tuple[PathRule, ...], entries: list[Entry], roots: list[st
                 _pin_above(rule.path, entries)
         elif rule.kind is not Kind.WRITE:
             missing.append(rule.path)
+    if walks:
+        import re  # not needed by most runs
     for base, patterns in walks.items():
         # one walk for all patterns of a base; each match is then put to each pattern
         wanted = re.compile("|".join(rule.pattern.pattern for rule in patterns if rule.pattern))

@@ -3,10 +3,15 @@
 Goes to `_ctypes` below `ctypes`: the full module costs 2 ms more, on the path of every start.
 """
 
+from __future__ import annotations
+
 import os
 import sys
 from _ctypes import FUNCFLAG_CDECL, FUNCFLAG_USE_ERRNO, CFuncPtr, _SimpleCData, dlopen, dlsym, get_errno
-from typing import Any
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 # <linux/sched.h>
 CLONE_NEWNS = 0x00020000

@@ -5,12 +5,18 @@ step goes through descriptors of directories and never follows a link, and a dir
 stays the same directory whatever its path leads to later.
 """
 
+from __future__ import annotations
+
 import errno
 import os
 import stat
 
-from doorward.launcher.interface import Undone, UndoneHow
+from doorward.launcher.interface import Undone
 from doorward.launcher.protected import Watch
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from doorward.launcher.interface import UndoneHow
 
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 # While the command runs no more than this is removed at a time; the rest waits for the end of the run.

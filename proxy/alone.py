@@ -13,16 +13,19 @@ from collections.abc import Callable, Coroutine, Iterable
 from typing import Any
 
 from doorward.proxy.admission import Way
-from doorward.proxy.asking import Decider
 from doorward.proxy.dial import Dialler, SocketDialler
 from doorward.proxy.loop import Group, Loop
 from doorward.proxy.own_listeners import OwnListeners
 from doorward.proxy.policy import Policy
-from doorward.proxy.records import Item
 from doorward.proxy.resolver import Resolver, SystemResolver
 from doorward.proxy.server import Server
 from doorward.proxy.sink import FunctionSink
 from doorward.proxy.splice import PipePool
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from doorward.proxy.asking import Decider
+    from doorward.proxy.records import Item
 
 DRAIN_TIME = 30.0
 """Seconds connections get to finish after the first SIGTERM."""

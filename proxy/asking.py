@@ -9,17 +9,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine
-from enum import StrEnum
-from typing import Any, TypeAlias
-
 from doorward.allowlists.decision import Decision, Reason, Source
 from doorward.allowlists.host import Host
 from doorward.allowlists.ruleset import RuleSet
 from doorward.named_tuple import NamedTuple
+from doorward.plain_enum import StrEnum
 from doorward.proxy.channel import Channel
 from doorward.proxy.loop import Group, Loop, Promise
 from doorward.proxy.task import DeadlinePassed, Task
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine
+    from typing import Any, TypeAlias
+
+    Decider: TypeAlias = Callable[["Question"], Coroutine[Any, None, "Answer"]]
+    """Runs on the loop; is cancelled when the question is withdrawn or its time is over."""
+else:
+    Decider = object
 
 
 class Answer(StrEnum):
@@ -37,10 +44,6 @@ class Question(NamedTuple):
     port: int
     protocol: str
     decision: Decision
-
-
-Decider: TypeAlias = Callable[[Question], Coroutine[Any, None, Answer]]
-"""Runs on the loop; is cancelled when the question is withdrawn or its time is over."""
 
 
 class _Open:

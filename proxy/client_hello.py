@@ -15,11 +15,13 @@ HelloRetryRequest is not looked at.
 
 from __future__ import annotations
 
-from typing import Final, NoReturn, TypeAlias
-
 from doorward.allowlists.host import MalformedHost, Name, parse_host
 from doorward.named_tuple import NamedTuple
 from doorward.proxy.limits import DEFAULT
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Final, NoReturn, TypeAlias
 
 _HANDSHAKE: Final = 22  # RFC 8446 §5.1, ContentType
 _CLIENT_HELLO: Final = 1  # RFC 8446 §4, HandshakeType

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from typing import Protocol
+
+from doorward.typing_names import Protocol
 
 NEVER = float("inf")
 """The deadline that does not come."""

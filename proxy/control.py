@@ -8,18 +8,20 @@ process ends.
 from __future__ import annotations
 
 import _socket
-import json
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
 
 from doorward.proxy.channel import Channel
 from doorward.proxy.clock import NEVER
 from doorward.proxy.loop import Loop, Promise
+from doorward.start_json import dumps, loads
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
     from doorward.proxy.records import Item
 
-_encode = json.JSONEncoder(separators=(",", ":")).encode
+_encode = dumps
 _READ = 256 * 1024
 
 
@@ -75,7 +77,7 @@ class Control:
             while data := await self._channel.recv(_READ):
                 *lines, kept = (kept + data).split(b"\n")
                 for line in lines:
-                    handle(json.loads(line))
+                    handle(loads(line))
         except OSError:
             pass  # reset: as gone as at its end
 

@@ -9,13 +9,16 @@ from __future__ import annotations
 import _socket
 import errno
 import os
-from collections.abc import Iterable, Sequence
-from typing import Protocol
 
 from doorward.proxy.channel import Channel, tune
 from doorward.proxy.loop import Loop
 from doorward.proxy.resolver import IP
 from doorward.proxy.task import DeadlinePassed
+from doorward.typing_names import Protocol
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
 
 STAGGER = 0.25
 """Seconds between two attempts (RFC 8305 §5, Connection Attempt Delay)."""

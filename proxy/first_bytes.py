@@ -16,7 +16,6 @@ The name a tunnel was asked for, the server name of a TLS ClientHello and the Ho
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 
 from doorward.allowlists.host import Host, MalformedHost, Name, authority_text, parse_host
 from doorward.named_tuple import NamedTuple
@@ -24,6 +23,10 @@ from doorward.proxy.client_hello import BadHello, ClientHello, HelloReader, NotT
 from doorward.proxy.http1 import BadMessage, RequestHead, RequestReader
 from doorward.proxy.limits import Limits
 from doorward.proxy.target import host_header, names_agree, parse_authority
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 _H2_PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"  # RFC 9113 §3.4: not a head of HTTP/1
 _VERSION = re.compile(rb"[ \t\v\f\r]HTTP/", re.IGNORECASE)

@@ -11,7 +11,6 @@
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING
 
 from doorward.allowlists.decision import Decision
 from doorward.proxy.admission import Unreachable, connect, locate
@@ -46,6 +45,7 @@ from doorward.proxy.target import Target
 from doorward.proxy.task import DeadlinePassed
 from doorward.proxy.tunnel import Tunnel
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from doorward.proxy.connection import Connection
 

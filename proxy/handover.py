@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import _socket
-import json
 import os
 
 from doorward.named_tuple import NamedTuple
+from doorward.start_json import loads
 
 _MESSAGE = 64 * 1024  # bytes of one message
 _DESCRIPTORS = 16  # room for more than should come, so that none stays behind unseen
@@ -31,7 +31,7 @@ def take(channel: _socket.socket) -> Handover | None:
     listener = _listener(_descriptors(ancillary))
     if not data:
         return None
-    message = json.loads(data)
+    message = loads(data)
     if listener is not None and message.get("listener") != "proxy":
         listener.close()
         listener = None

@@ -10,19 +10,23 @@ from __future__ import annotations
 
 import re
 from enum import Enum, auto
-from typing import Final, Protocol
 
 from doorward.proxy.http1_head import check_unfinished_lines
 from doorward.proxy.http1_message import BadMessage, Body, BodyEvent, End, Trailers
 from doorward.proxy.limits import Limits
+from doorward.typing_names import Protocol
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Final
 
 _TOKEN: Final = rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+"
 _QUOTED: Final = rb'"(?:[\t !#-\[\]-~]|\\[\t -~])*"'
 _CHUNK_LINE: Final = re.compile(
     rb"([0-9A-Fa-f]{1,16})(?:;" + _TOKEN + rb"(?:=(?:" + _TOKEN + rb"|" + _QUOTED + rb"))?)*\r\n"
 )
-_CHUNK_LINE_START: Final = re.compile(rb"[0-9A-Fa-f]{1,16}(?:;[\t -~]*)?\r?")  # while its end is not there yet
-_FIELD: Final = re.compile(rb"(" + _TOKEN + rb"):[\t ]*([\t -~\x80-\xff]*)")
+_CHUNK_LINE_START: Final = rb"[0-9A-Fa-f]{1,16}(?:;[\t -~]*)?\r?"  # while its end is not there yet
+_FIELD: Final = rb"(" + _TOKEN + rb"):[\t ]*([\t -~\x80-\xff]*)"  # of trailers: rare, so not compiled at every start
 
 
 class BodyDecoder(Protocol):
@@ -112,7 +116,7 @@ class ChunkedBody:
 
     def _check_unfinished_line(self, buffer: bytes, position: int) -> None:
         """Raises unless more bytes could still make a chunk-size line of what begins at `position`."""
-        start = _CHUNK_LINE_START.match(buffer, position)
+        start = re.compile(_CHUNK_LINE_START).match(buffer, position)
         if start is None or start.end() != len(buffer):
             raise BadMessage(self._status, "A chunk's size is not plain hexadecimal digits and a line end.")
         if len(buffer) - position >= self._limits.chunk_line:
@@ -143,7 +147,7 @@ class ChunkedBody:
             raise BadMessage(status, f"The message has more than {self._limits.header_count} trailer lines.")
         fields = []
         for line in lines:
-            field = _FIELD.fullmatch(line)
+            field = re.fullmatch(_FIELD, line)
             if field is None:
                 raise BadMessage(self._status, "A trailer line is not a name, a colon and a value.")
             fields.append((field[1], field[2].rstrip(b" \t")))

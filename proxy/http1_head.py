@@ -13,19 +13,23 @@ bytes. llhttp is strict on line ends, names, values and lengths; it is lax on th
 from __future__ import annotations
 
 import re
-from typing import Final, Literal, NoReturn
 
 import httptools
 
 from doorward.proxy.http1_message import BadMessage, Headers, RequestHead, ResponseHead
 from doorward.proxy.limits import Limits
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Final, Literal, NoReturn
+
 # PRI is kept for the HTTP/2 preface (RFC 9113 §11.6); llhttp takes it for a method with HTTP/1.0
 _REQUEST_LINE: Final = re.compile(rb"(?!PRI )([A-Z][A-Z-]*) ([!-~]+) HTTP/1\.([01])\r\n")
 _STATUS_LINE: Final = re.compile(rb"HTTP/1\.([01]) ([1-9][0-9]{2})(?: ([\t -~\x80-\xff]*))?\r\n")
-_ANY_VERSION: Final = re.compile(rb"[^ \r\n]+ [^ \r\n]+ HTTP/([0-9])\.([0-9])\r\n")
-_OTHER_METHOD: Final = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+ [!-~]+ HTTP/1\.[01]\r\n")
-_LENGTH: Final = re.compile(rb"[0-9]{1,18}")
+# for refused requests only, so not compiled at every start
+_ANY_VERSION: Final = rb"[^ \r\n]+ [^ \r\n]+ HTTP/([0-9])\.([0-9])\r\n"
+_OTHER_METHOD: Final = rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+ [!-~]+ HTTP/1\.[01]\r\n"
+_LONGEST_LENGTH: Final = 18  # digits; more would be an exabyte
 _TEXT: Final = bytes(range(0x20, 0x7F)) + bytes(range(0x80, 0x100)) + b"\t\r\n"
 
 _LOOKED_AT: Final = frozenset((b"connection", b"content-length", b"transfer-encoding", b"expect", b"upgrade"))
@@ -209,7 +213,7 @@ def _framing(
             )
         return "chunked", None
     if length is not None:
-        if _LENGTH.fullmatch(length) is None:
+        if not (length.isdigit() and len(length) <= _LONGEST_LENGTH):
             raise BadMessage(status, "Content-Length is not one plain number.")
         return "length", int(length)
     return "none", None
@@ -223,12 +227,12 @@ def _options(value: bytes) -> tuple[bytes, ...]:
 def _refuse_request_line(block: bytes, limits: Limits) -> NoReturn:
     if block.find(b"\r\n") > limits.request_line:
         raise _line_too_long(400, limits)
-    version = _ANY_VERSION.match(block)
+    version = re.match(_ANY_VERSION, block)
     if version is not None and (version[1] != b"1" or version[2] not in b"01"):
         if version[1] == b"0":
             raise BadMessage(400, "HTTP/0.9 is not spoken here.")
         raise BadMessage(505, "Only HTTP/1.1 and HTTP/1.0 are spoken here; HTTP/2 passes inside a CONNECT tunnel.")
-    if _OTHER_METHOD.match(block) is not None:
+    if re.match(_OTHER_METHOD, block) is not None:
         raise BadMessage(501, "The request method is not known here; methods are upper case.")
     raise BadMessage(400, "The request line is not METHOD, one blank, target, one blank, HTTP/1.1.")
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias
-
 from doorward.named_tuple import NamedTuple
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Literal, TypeAlias
 
 Headers: TypeAlias = tuple[tuple[bytes, bytes], ...]
 """Header lines in the order and case received; names are tokens, values without the blanks around them."""

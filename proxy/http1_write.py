@@ -7,13 +7,15 @@ what the reader found, so no field of the message can say otherwise, nominated o
 
 from __future__ import annotations
 
-import json
-from collections.abc import Set as AbstractSet
-from typing import Final
-
 from doorward.allowlists.host import authority_text, host_text
 from doorward.proxy.http1_message import Headers, RequestHead, ResponseHead
 from doorward.proxy.target import Target
+from doorward.start_json import dumps
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Set as AbstractSet
+    from typing import Final
 
 CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
 """The proxy's own interim answer to a client that waits while the server is silent."""
@@ -162,7 +164,7 @@ def simple_response(
 
 def closing_response(status: int, phrase: str, error_class: str, body: dict[str, object], method: str) -> bytes:
     """A whole JSON answer after which the connection closes; `phrase` is printable ASCII."""
-    content = json.dumps(body).encode("ascii") + b"\n"
+    content = dumps(body, spaced=True).encode("ascii") + b"\n"
     head = (
         f"HTTP/1.1 {status} {phrase}\r\n"
         "Content-Type: application/json\r\n"

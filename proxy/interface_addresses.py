@@ -10,11 +10,15 @@ from __future__ import annotations
 import _socket
 import os
 import struct
-from collections.abc import Callable
 from ipaddress import IPv4Address, IPv6Address
-from typing import Final, Protocol, TypeAlias
 
 from doorward.named_tuple import NamedTuple
+from doorward.typing_names import Protocol
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Final, TypeAlias
 
 IP: TypeAlias = IPv4Address | IPv6Address
 

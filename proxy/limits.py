@@ -6,10 +6,13 @@ are bytes. A limit that is reached gives a named answer, never a silent close (D
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Final, cast
-
 from doorward.named_tuple import NamedTuple
+from doorward.typing_names import cast
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any, Final
 
 
 class Limits(NamedTuple):
@@ -75,4 +78,5 @@ def limits_from(settings: Mapping[str, object]) -> Limits:
         if not is_number or not 0 < cast(float, value) <= _LONGEST:
             kind = "whole number" if whole else "number of seconds"
             raise MalformedLimit(f"The limit {name} is not a positive {kind}.")
-    return DEFAULT._replace(**cast(dict[str, Any], settings))
+    checked: dict[str, Any] = dict(settings)
+    return DEFAULT._replace(**checked)

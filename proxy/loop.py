@@ -23,12 +23,16 @@ import select
 import sys
 import types
 from collections import deque
-from collections.abc import Callable, Coroutine, Generator, Sequence
 from heapq import heapify, heappop, heappush
-from typing import Any, Generic, TypeVar
 
 from doorward.proxy.clock import NEVER, Clock, MonotonicClock
 from doorward.proxy.task import Cancelled, DeadlinePassed, HungUp, Task, Watch
+from doorward.typing_names import Generic, TypeVar
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine, Generator, Sequence
+    from typing import Any
 
 T = TypeVar("T")
 

@@ -7,11 +7,14 @@ takes in every address of the machine; the unspecified address as a target means
 from __future__ import annotations
 
 import _socket
-from collections.abc import Iterable
 from ipaddress import ip_address
 
 from doorward.allowlists.addresses import unmap
 from doorward.proxy.resolver import IP
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 
 class OwnListeners:

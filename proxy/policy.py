@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 
 from doorward.allowlists.decision import Decision
@@ -13,6 +12,11 @@ from doorward.proxy.interface_addresses import InterfaceAddresses, interface_add
 from doorward.proxy.limits import DEFAULT, Limits, limits_from
 from doorward.proxy.parent import MalformedParent, Parent, parse_parent
 from doorward.proxy.resolver import IP
+
+TYPE_CHECKING = False
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
 
 _REMEMBERED = 1024  # decisions, and verdicts; a client that asks for more names than that gains nothing by it
 

@@ -14,8 +14,6 @@ from __future__ import annotations
 import _socket
 import gc
 import select
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
 
 from doorward.allowlists.rule import MalformedRule
 from doorward.allowlists.settings import MalformedSettings
@@ -27,8 +25,11 @@ from doorward.proxy.parent import MalformedParent
 from doorward.proxy.policy import Policy, policy_from_settings
 from doorward.proxy.task import DeadlinePassed, Task, Watch
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     import signal
+    from collections.abc import Mapping
+    from typing import Any
 
     from doorward.proxy.runs import Runs
 else:
@@ -38,8 +39,15 @@ else:
 _IGNORED = (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP, signal.SIGTERM, signal.SIGPIPE)
 _LAST_WORDS = 5.0  # seconds for the supervisor to take the last records
 _COLLECT_AFTER = 10_000  # objects; connections make many, and hardly a cycle among them
-# What serves connections, in steps of about 1 ms: between them a `finish` is heard.
-_PARTS = ("records", "asking", "own_listeners", "http1_head", "admission", "first_bytes", "forward", "server", "runs")
+# What serves connections, in steps of about 1 ms: between them a `finish` is heard. The first six are what `httptools`
+# loads, and the rest of `re`.
+_PARTS = (
+    *("enum", "re", "contextlib", "typing", "httptools.parser.errors", "httptools.parser.parser"),
+    *("doorward.proxy.target", "doorward.proxy.http1_write", "doorward.proxy.records", "doorward.proxy.asking"),
+    *("doorward.proxy.own_listeners", "doorward.proxy.http1_head", "doorward.proxy.http1_response"),
+    *("doorward.proxy.client_hello", "doorward.proxy.first_bytes", "doorward.proxy.admission", "doorward.proxy.pool"),
+    *("doorward.proxy.forward", "doorward.proxy.tunnel", "doorward.proxy.server", "doorward.proxy.runs"),
+)
 _LAST_ROUNDS = 8  # of the loop, in which what waits in a listener's queue is accepted, read, decided and recorded
 
 
@@ -94,7 +102,7 @@ class ProxyProcess:
 
     async def _load(self) -> None:
         for part in _PARTS:
-            __import__(f"doorward.proxy.{part}")
+            __import__(part)
             await self._loop.turn()
         self._serve()
 

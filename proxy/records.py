@@ -9,17 +9,24 @@ from __future__ import annotations
 
 import itertools
 import os
-from typing import Any, Protocol
 
 from doorward.allowlists.decision import Decision
 from doorward.allowlists.host import host_text
 from doorward.proxy.refusal import Refusal
 from doorward.proxy.resolver import IP
+from doorward.typing_names import Protocol
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    Item = dict[str, Any]
+else:
+    Item = dict
 
 VERSION = 1
 """Of the `network` payload; changes when a key changes its meaning or goes."""
 
-Item = dict[str, Any]
 
 _process = os.urandom(4).hex()
 _numbers = itertools.count(1)

@@ -6,11 +6,13 @@ and the exact option that would allow it, also in the status phrase: many client
 
 from __future__ import annotations
 
-from typing import Final
-
 from doorward.allowlists.decision import Decision, Reason
 from doorward.named_tuple import NamedTuple
 from doorward.proxy.http1_write import closing_response
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Final
 
 _CLASSES: Final[dict[str, str]] = {
     Reason.NOT_ALLOWED: "blocked-by-allowlist",

@@ -13,13 +13,17 @@ from __future__ import annotations
 import _socket
 import os
 from collections import deque
-from collections.abc import Iterable
 from ipaddress import IPv4Address, IPv6Address, ip_address
-from typing import Protocol, TypeAlias
 
 from doorward.allowlists.host import Name
 from doorward.proxy.loop import Loop, Promise
 from doorward.proxy.task import DeadlinePassed
+from doorward.typing_names import Protocol
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import TypeAlias
 
 IP: TypeAlias = IPv4Address | IPv6Address
 

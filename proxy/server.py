@@ -12,7 +12,7 @@ import errno
 from collections.abc import Callable
 
 from doorward.proxy.admission import Way
-from doorward.proxy.asking import Asking, Decider
+from doorward.proxy.asking import Asking
 from doorward.proxy.channel import Channel, tune
 from doorward.proxy.connection import Connection
 from doorward.proxy.loop import Group, Loop, Promise
@@ -21,6 +21,10 @@ from doorward.proxy.pool import UpstreamPool
 from doorward.proxy.records import Sink
 from doorward.proxy.splice import PipePool
 from doorward.proxy.task import Cancelled, Task, Watch
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from doorward.proxy.asking import Decider
 
 _ACCEPTS_A_TURN = 32
 _PAUSE = 0.1  # seconds, when the process is out of descriptors or memory, or the network is down

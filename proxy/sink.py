@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from doorward.proxy.loop import Loop, Promise
-from doorward.proxy.records import Item
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from doorward.proxy.records import Item
 
 
 class FunctionSink:

@@ -13,12 +13,15 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
-from typing import Final
 
 from doorward.allowlists.decision import Decision, Effect, Reason, Source
 from doorward.allowlists.host import Host, MalformedHost, authority_text, parse_host_port
 from doorward.named_tuple import NamedTuple
 from doorward.proxy.http1_message import BadMessage, RequestHead
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Final
 
 _ABSOLUTE: Final = re.compile(rb"([A-Za-z][A-Za-z0-9+.-]*)://([^/?#]*)(/?[^#]*)")
 _DEFAULT_PORTS: Final = {"http": 80, "https": 443, "ws": 80, "wss": 443, "ftp": 21}

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Coroutine
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
-
 from doorward.proxy.clock import NEVER
+from doorward.typing_names import Generic, TypeVar
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Coroutine
+    from typing import Any
+
     from doorward.proxy.loop import Group, Loop
 
 T = TypeVar("T")

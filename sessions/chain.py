@@ -20,7 +20,6 @@ The chain shows tampering to who has the head digest (the mirror keeps it). With
 cut its tail, or compute a new chain.
 """
 
-import re
 
 from doorward.sessions.sha256 import sha256
 
@@ -48,6 +47,8 @@ def sealed(body: bytes, digits: str) -> bytes:
 
 def split(line: bytes) -> tuple[bytes, str] | None:
     """`body` and digits of a line without its LF; None when it does not end in a link."""
+    import re  # not needed by most runs
+
     start = len(line) - len(_CLOSING) - 64
     if start < 0 or not line.endswith(_CLOSING) or not line.endswith(_KEY, 0, start):
         return None
@@ -60,6 +61,8 @@ def metadata_at_end(ending: bytes) -> bytes | None:
 
     Quotes inside JSON strings are escaped, so the text of a payload cannot look like this.
     """
+    import re  # not needed by most runs
+
     start = ending.rfind(b',"metadata":{"turn":')
     found = re.fullmatch(_METADATA, ending[start:]) if start >= 0 else None
     return found[1] if found else None

@@ -1,8 +1,7 @@
 """What reading a rollout gives where a stretch of it is no record."""
 
-from enum import StrEnum
-
 from doorward.named_tuple import NamedTuple
+from doorward.plain_enum import StrEnum
 
 
 class DamageKind(StrEnum):

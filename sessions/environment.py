@@ -7,13 +7,18 @@ from the log, not even a short value. The same value gives the same fingerprint 
 needs no name. A fingerprint is cut to 128 bits, which RFC 2104 §5 allows (half the hash).
 """
 
+from __future__ import annotations
+
 import os
-from collections.abc import Mapping
-from typing import Any
 
 from doorward.sessions.home import FILE_MODE, Home, StoreError
 from doorward.sessions.regular_file import open_regular
 from doorward.sessions.sha256 import hmac_sha256, sha256
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
 
 KEY_BYTES = 32
 PLAIN_LIMIT = 4096

@@ -13,6 +13,8 @@ The file is looked for among the active and the archived sessions, then under `s
 was deleted leaves the lines that others share.
 """
 
+from __future__ import annotations
+
 import os
 from collections.abc import Callable, Iterator
 from typing import TypeVar
@@ -22,10 +24,14 @@ from doorward.sessions import chain
 from doorward.sessions.damage import Damage, DamageKind
 from doorward.sessions.folders import Found, Problem, expected, rollouts
 from doorward.sessions.home import Home, StoreError
-from doorward.sessions.line import JsonObject, Line
+from doorward.sessions.line import Line
 from doorward.sessions.reading import lines_of, stored_of
 from doorward.sessions.stored_file import open_stored
 from doorward.sessions.summary import session_meta
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from doorward.sessions.line import JsonObject
 
 _Read = TypeVar("_Read")
 _DEEPEST = 1000

@@ -1,10 +1,15 @@
 """The folder that holds everything doorward keeps: where its parts are, and that only the owner can read them."""
 
+from __future__ import annotations
+
 import os
 import stat
-from collections.abc import Mapping
 
 from doorward.named_tuple import NamedTuple
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 FOLDER_MODE = 0o700
 FILE_MODE = 0o600

@@ -1,7 +1,6 @@
 """Session ids, UUID version 7 (RFC 9562 §5.7), and the file names made of them: both sort by the time of creation."""
 
 import os
-import re
 import time
 
 UUID_PATTERN = r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
@@ -34,6 +33,8 @@ def uuid7_milliseconds(identifier: str) -> int | None:
 
 def as_uuid(text: str) -> str | None:
     """The id in its one spelling (lower case, with dashes) when `text` is a UUID, else None."""
+    import re  # not needed by most runs
+
     lowered = text.lower()
     return lowered if re.fullmatch(UUID_PATTERN, lowered) else None
 
@@ -45,6 +46,8 @@ def rollout_name(session: str, moment: time.struct_time) -> str:
 
 def session_in(name: str) -> str | None:
     """The id in a rollout's file name, plain or compressed; None for any other name."""
+    import re
+
     named = re.fullmatch(_ROLLOUT_NAME, name)
     return named[1] if named else None
 

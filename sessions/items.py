@@ -9,20 +9,29 @@ A builder returns `(type, payload)`, ready for `Rollout.append(*item)`. Every pa
 Readers must take a key that is absent as unknown and ignore keys they do not know: that is how the format grows.
 """
 
-import json
+from __future__ import annotations
+
 import time
-from collections.abc import Mapping, Sequence
-from typing import Any, Literal
 
 from doorward.named_tuple import NamedTuple
 from doorward.sessions.line import Totals
 from doorward.sessions.sha256 import sha256
+from doorward.start_json import dumps
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any, Literal
+
+    Payload = dict[str, Any]
+
+    Item = tuple[str, Payload]
+else:
+    Payload = dict
+    Item = tuple
 
 FORMAT = 1
 """Raised only when an old reader would misread a new record."""
-
-Payload = dict[str, Any]
-Item = tuple[str, Payload]
 
 
 class Keeping(NamedTuple):
@@ -349,7 +358,7 @@ def compacted(text: str, replacement: Sequence[Mapping[str, Any]] | None = None)
 
 def policy_digest(policy: Mapping[str, Any]) -> str:
     """`sha256:` and the hash of a policy in canonical JSON (sorted keys, no blanks, ASCII)."""
-    text = json.dumps(policy, sort_keys=True, separators=(",", ":"))
+    text = dumps(policy, sort_keys=True)
     return "sha256:" + sha256(text.encode("ascii")).hexdigest()
 
 

@@ -12,13 +12,20 @@ One line of a rollout is one JSON object, its keys in this order, ended by LF:
   `unchained` and `chain` are explained in `chain.py`.
 """
 
-from collections.abc import Mapping
-from types import MappingProxyType
-from typing import Any
+from __future__ import annotations
 
 from doorward.named_tuple import NamedTuple
 
-JsonObject = Mapping[str, Any]
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from types import MappingProxyType
+    from typing import Any
+
+    JsonObject = Mapping[str, Any]
+else:
+    JsonObject = dict
+    MappingProxyType = type(type.__dict__)  # as `types` has it, which would be one more module
 
 
 class Line(NamedTuple):

@@ -1,8 +1,13 @@
 """One writer a rollout: flock(2) on the rollout file itself, so that nothing is left behind and a crash unlocks."""
 
+from __future__ import annotations
+
 import fcntl
 import os
-from collections.abc import Iterable
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 
 def take(descriptor: int) -> bool:

@@ -6,24 +6,29 @@ so equal outputs are stored once: `blobs/ab/abcdef….zst`. It is compressed on 
 Memory is bounded by WHOLE_LIMIT plus what one `feed` is given.
 """
 
+from __future__ import annotations
+
 import os
-from typing import TYPE_CHECKING, Any, Literal
 
 from doorward.named_tuple import NamedTuple
 from doorward.sessions.home import Home, private_folder
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from hashlib import _Hash
+    from typing import Any, Literal
 
     from doorward.sessions.unnamed_file import UnnamedFile
     from doorward.sessions.zstd import Compressor
+
+    Stream = Literal["stdout", "stderr"]
+else:
+    Stream = str
 
 WHOLE_LIMIT = 65536
 """Bytes of both streams together that a record holds whole."""
 KEPT_EACH = WHOLE_LIMIT // 2
 """Bytes of head, and of tail, of what is longer."""
-
-Stream = Literal["stdout", "stderr"]
 
 
 class Blob(NamedTuple):

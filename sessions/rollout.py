@@ -10,12 +10,10 @@
 Only `sync()` waits for the disk: for turn ends, and wherever the record must survive a power cut.
 """
 
-import json
+from __future__ import annotations
+
 import os
 import time
-from collections.abc import Mapping
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
 
 from doorward.sessions import chain, items, lock
 from doorward.sessions.home import FILE_MODE, Home, StoreError, private_folder
@@ -24,8 +22,14 @@ from doorward.sessions.line import Line, Totals
 from doorward.sessions.regular_file import open_regular
 from doorward.sessions.sha256 import sha256
 from doorward.sessions.timestamps import rfc3339
+from doorward.start_json import dumps
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:  # a new session has nothing before it to read
+    from collections.abc import Mapping
+    from types import TracebackType
+    from typing import Any, Self
+
     from doorward.sessions.tail import Tail
 
 RECORD_LIMIT = 256 << 20
@@ -33,7 +37,7 @@ RECORD_LIMIT = 256 << 20
 
 # macOS has no fdatasync(2)
 _to_disk = getattr(os, "fdatasync", os.fsync)
-_encode = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
+_encode = dumps
 
 
 class RolloutError(StoreError):
@@ -76,7 +80,7 @@ class Rollout:
         cwd: str,
         name: str | None = None,
         meta: Mapping[str, Any] | None = None,
-        after: "Tail | None" = None,
+        after: Tail | None = None,
     ) -> Self:
         """A new session with its `session_meta` written. Nothing but the file (and its folders) is made.
 
@@ -157,7 +161,7 @@ class Rollout:
             self.append(*items.turn_interrupted(self.id, tail.totals.turn))
             self.interrupted = tail.totals.turn
 
-    def _find_end(self, size: int) -> "Tail":
+    def _find_end(self, size: int) -> Tail:
         """Takes number, link and totals from what stands in the file."""
         from doorward.sessions.tail import read_tail
 
@@ -168,7 +172,7 @@ class Rollout:
         self._ordinal = tail.next_ordinal
         return tail
 
-    def _go_on_after(self, shared: "Tail") -> None:
+    def _go_on_after(self, shared: Tail) -> None:
         """Takes number, link and totals from the end of what another file holds. A fork has a name of its own."""
         self._chain, self._ordinal = shared.chain, shared.next_ordinal
         self._totals = shared.totals._replace(open=False, name=None)

@@ -5,10 +5,12 @@ which `random` in the standard library takes for the same reason. hashlib's is s
 outputs and files are its business.
 """
 
-from typing import TYPE_CHECKING, Final
+from __future__ import annotations
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from hashlib import sha256 as sha256
+    from typing import Final
 else:
     try:
         from _sha2 import sha256  # from 3.12 on

@@ -1,20 +1,27 @@
 """Shows a session to a person: what it is, then turn by turn what was run, said, refused and seen. Pure."""
 
-from collections.abc import Callable, Iterable, Iterator
+from __future__ import annotations
 
 from doorward.sessions.damage import Damage
 from doorward.sessions.harmless_text import harmless, harmless_line
 from doorward.sessions.items import command_line
-from doorward.sessions.line import JsonObject, Line
+from doorward.sessions.line import Line
 from doorward.sessions.turns import Refused, Renamed, Traffic, Turn, parts
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from doorward.sessions.line import JsonObject
+
+    Paint = Callable[[str, str], str]
+    """Text and a colour's name to text."""
 
 OUTPUT_LINES = 20
 """How many lines of a turn's output are shown."""
 PLACES = 20
 """How many places a turn's traffic, and its refusals, are shown for."""
 
-Paint = Callable[[str, str], str]
-"""Text and a colour's name to text."""
 
 _COLOURS = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33"}
 _DECISION_COLOUR = {"allow": "green", "ask": "yellow", "deny": "red"}

@@ -4,13 +4,20 @@ A turn's network records and refusals are grouped as they come, so that a turn o
 is as small as those places are.
 """
 
-from collections.abc import Iterable, Iterator
-from typing import Any
+from __future__ import annotations
 
 from doorward.named_tuple import NamedTuple
 from doorward.sessions.damage import Damage
 from doorward.sessions.items import turn_change
-from doorward.sessions.line import JsonObject, Line
+from doorward.sessions.line import Line
+
+TYPE_CHECKING = False
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from typing import Any
+
+    from doorward.sessions.line import JsonObject
 
 SAID_LIMIT = 2000
 

@@ -11,16 +11,7 @@ from typing import Any
 
 from doorward.allowlists.hint import file_option
 from doorward.allowlists.presets import PRESETS, preset_name
-from doorward.allowlists.rule import (
-    MalformedRule,
-    MalformedRules,
-    Origin,
-    Rule,
-    RuleEffect,
-    parse_rule,
-    rule_entry,
-    table_text,
-)
+from doorward.allowlists.rule import MalformedRule, MalformedRules, Origin, Rule, parse_rule, rule_entry, table_text
 from doorward.allowlists.ruleset import RuleSet
 from doorward.commands.allowlist import JSON, options_of, printable_lines, tell
 from doorward.commands.allowlist_file import RuleFile, chosen_file, folder_for, rules_in_effect
@@ -30,6 +21,10 @@ from doorward.errors import UsageError
 from doorward.options import Option, Parsed
 from doorward.summary import printable
 from doorward.toml_edit import Entry, Uneditable, change_file, entries_of, with_added, without
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from doorward.allowlists.rule import RuleEffect
 
 NOT_THERE = 1
 """Exit status of a `remove` of what is not there."""

@@ -8,7 +8,7 @@ import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from doorward.allowlists.rule import MalformedRule, Origin, Rule, RuleEffect, parse_rule
+from doorward.allowlists.rule import MalformedRule, Origin, Rule, parse_rule
 from doorward.commands.allowlist import printable_lines
 from doorward.configuration import PROJECT_FILE, load
 from doorward.configuration_error import ConfigurationError
@@ -24,6 +24,10 @@ from doorward.named_tuple import NamedTuple
 from doorward.options import Parsed
 from doorward.sessions.home import Home, StoreError, default_home, private_folder
 from doorward.working_folder import working_folder
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from doorward.allowlists.rule import RuleEffect
 
 _PROFILE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")  # what --profile of a run finds
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
 
 from doorward import exit_status
 from doorward.errors import EngineError, Refused, UsageError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
 
 
 def dispatch(args: list[str], commands: Mapping[str, str], usage: str) -> int:

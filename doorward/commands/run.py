@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import TYPE_CHECKING
 
 from doorward.proxy_process import ProxyProcess
 
+TYPE_CHECKING = False
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from doorward.launcher.protocols import Backend
     from doorward.observation import Observation

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from doorward.errors import UsageError
 from doorward.options import Option, Parsed
 from doorward.working_folder import working_folder
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 POLICY_OPTIONS = (
     Option("sandbox", "what may be written (default workspace-write)", "MODE", "s",

@@ -19,7 +19,6 @@ from doorward.allowlists.rule import Origin, parse_rule
 from doorward.allowlists.ruleset import RuleSet
 from doorward.proxy.admission import Way
 from doorward.proxy.alone import open_listener
-from doorward.proxy.asking import Decider
 from doorward.proxy.channel import Channel
 from doorward.proxy.dial import SocketDialler
 from doorward.proxy.limits import DEFAULT, Limits
@@ -27,10 +26,14 @@ from doorward.proxy.loop import Loop, Promise
 from doorward.proxy.own_listeners import OwnListeners
 from doorward.proxy.parent import Parent
 from doorward.proxy.policy import Policy
-from doorward.proxy.records import Item
 from doorward.proxy.resolver import IP, LookupFailed
 from doorward.proxy.server import Server
 from doorward.proxy.splice import PipePool
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from doorward.proxy.asking import Decider
+    from doorward.proxy.records import Item
 
 WAIT = 10.0
 """Seconds after which a test that waits for something has failed."""

@@ -1,5 +1,7 @@
 """Rules and rule sets in one line, for every test of the folder."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterable, Mapping
 from ipaddress import ip_address
 from typing import Any
@@ -9,8 +11,12 @@ import pytest
 
 from doorward.allowlists.decision import Decision
 from doorward.allowlists.host import parse_host_port
-from doorward.allowlists.rule import Entry, Origin, Rule, RuleEffect, parse_rule
+from doorward.allowlists.rule import Origin, Rule, parse_rule
 from doorward.allowlists.ruleset import AddressVerdict, RuleSet
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from doorward.allowlists.rule import Entry, RuleEffect
 
 # a busy machine is no failure
 hypothesis.settings.register_profile("allowlists", deadline=None)

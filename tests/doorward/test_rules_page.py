@@ -17,13 +17,17 @@ from doorward.allowlists.conditions import Request, parse_conditions
 from doorward.allowlists.decision import Decision, Effect, Reason
 from doorward.allowlists.host import parse_host_port
 from doorward.allowlists.presets import PRESETS
-from doorward.allowlists.rule import MalformedRule, Origin, RuleEffect, parse_rule
+from doorward.allowlists.rule import MalformedRule, Origin, parse_rule
 from doorward.allowlists.ruleset import RuleSet
 from doorward.allowlists.settings import rule_set_from_settings
 from doorward.allowlists.special_purpose import IPV4_BLOCKS, IPV6_BLOCKS, METADATA_ADDRESSES
 from doorward.commands import allowlist
 from doorward.commands.dispatch import guarded
 from doorward.proxy.refusal import refusal_from
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from doorward.allowlists.rule import RuleEffect
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "rules.md"
 _CODE = re.compile(r"`([^`]+)`")
