@@ -13,6 +13,7 @@ COMMANDS = {
     "check": "what the gates would say, nothing run",
     "proxy": "the network door alone: a proxy that reaches what its rules allow",
     "allowlist": "the network rules: show, test, add, remove, presets",
+    "approvals": "the questions that wait for an answer: list, show, allow, deny",
     "features": "the switches there are: list, enable, disable",
     "trust": "trust a project, or mark it untrusted",
     "sessions": "the sessions there are, newest first",

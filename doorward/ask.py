@@ -1,31 +1,67 @@
-"""Asks the person at the terminal. Only there: without a terminal nobody is asked, and nobody means no."""
+"""Asks the person at the terminal, before a command has it. Without a terminal nobody is asked here."""
 
 from __future__ import annotations
 
 import os
 
-from doorward.gates.action import Action
-from doorward.gates.answer import Answer
-from doorward.gates.verdict import Effect, Verdict
-from doorward.sessions.items import command_line
+from doorward.approval_memory import rules_path
+from doorward.gates.answer import Answer, Reply, Scope
+from doorward.question import Question
+from doorward.sessions.home import Home
 from doorward.summary import printable
+
+_YES = (b"y", b"yes")
 
 
 def can_ask() -> bool:
-    """True if stdin and stderr are terminals, so that a question would be seen and can be answered."""
-    return os.isatty(0) and os.isatty(2)
+    """True if stdin and stderr are terminals and we are in the foreground: a question is seen and can be answered."""
+    if not (os.isatty(0) and os.isatty(2)):
+        return False
+    try:
+        return os.tcgetpgrp(0) == os.getpgrp()  # a background job that reads would be stopped
+    except OSError:
+        return True  # a terminal, but not the one that controls us: nobody else has it in hand
 
 
-def ask_on_terminal(action: Action, verdict: Verdict) -> Answer:
-    """Show what would run and why it is asked. `y` or `yes` is yes; anything else, end of file too, is no."""
-    lines = [f"doorward: {command_line(action.argv)}", f"  in {action.cwd}"]
-    lines += [f"  {reason.gate}: {reason.sentence}" for reason in verdict.reasons if reason.effect is Effect.ASK]
-    text = "".join(f"{printable(line)}\n" for line in lines) + "Run it this once? [y/N] "
-    os.write(2, text.encode("utf-8", "backslashreplace"))
+def ask_on_terminal(question: Question, home: Home) -> Reply:
+    """Show what would run and why it is asked. Anything but a clear yes, end of file too, is no."""
+    lines = [f"doorward: {question.subject}", f"  in {question.cwd}"]
+    lines += [f"  {question.gate}: {sentence}" for sentence in question.why]
+    _say(lines)
+    while True:
+        answer = _answer("Run it? [y] this once  [s] for this session  [a] always  [N] no: ")
+        if answer in _YES:
+            return Reply(Answer.YES)
+        if answer in (b"s", b"session"):
+            return Reply(Answer.YES, Scope.SESSION)
+        if answer not in (b"a", b"always"):
+            return Reply(Answer.NO)
+        if not question.rule:
+            _say([f"  not always: {question.rule_note}"])
+            continue
+        shown = (f"this line would be added to {rules_path(home)}:", f"  {question.rule}", f"it {question.rule_note}")
+        _say([f"  {line}" for line in shown])
+        if _answer("Write it and run? [y/N] ") in _YES:
+            return Reply(Answer.YES, Scope.ALWAYS)
+
+
+def confirm(lines: list[str], prompt: str) -> bool:
+    """A question of another kind; only a clear yes is one."""
+    _say(lines)
+    return _answer(prompt) in _YES
+
+
+def _say(lines: list[str]) -> None:
+    os.write(2, "".join(f"{printable(line)}\n" for line in lines).encode("utf-8", "backslashreplace"))
+
+
+def _answer(prompt: str) -> bytes:
+    """One line, lower case."""
+    os.write(2, prompt.encode())
     answer = b""
     try:
         while not answer.endswith(b"\n") and (byte := os.read(0, 1)):
             answer += byte
     except OSError:
-        return Answer.NO
-    return Answer.YES if answer.strip().lower() in (b"y", b"yes") else Answer.NO
+        return b""
+    return answer.strip().lower()

@@ -89,6 +89,29 @@ class Configuration(NamedTuple):
         assert value is None or isinstance(value, str), key
         return value
 
+    def switch(self, key: str) -> bool:
+        """A value that is true or false."""
+        value = self.value(key)
+        assert isinstance(value, bool), key
+        return value
+
+    def number(self, key: str) -> float:
+        """A value that is a number."""
+        value = self.value(key)
+        assert isinstance(value, int | float), key
+        return float(value)
+
+    def command(self, key: str) -> tuple[str, ...]:
+        """A command's words, () where it is unset."""
+        value = self.value(key)
+        assert value is None or isinstance(value, tuple), key
+        return value or ()
+
+    def asks_about_hosts(self) -> bool:
+        """True if a host that no rule names is put to a person: through the queue, and while it is asked for. Under
+        `never` nobody is asked, under `on-failure` nobody before it has failed."""
+        return self.switch("approvals.queue") and self.text("approval_policy") in ("untrusted", "on-request")
+
     def strings(self, key: str) -> tuple[str, ...]:
         """An array of text."""
         value = self.value(key)

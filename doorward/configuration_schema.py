@@ -22,6 +22,8 @@ class Kind(StrEnum):
     SECONDS = "seconds"
     COUNT = "whole number"
     URL = "URL"
+    TEXT = "text"
+    COMMAND = "array of words, a command"
     RULES = "array of rules"
     PATHS = "array of paths"
     NAMES = "array of names"
@@ -210,6 +212,22 @@ KEYS: Final = (
         )
         for feature in FEATURES
     ),
+    Key(
+        "approvals.queue",
+        Kind.SWITCH,
+        False,
+        "Where no terminal can be asked, questions wait in the queue for `doorward approvals`; hosts that no rule "
+        "names are then asked about as well",
+    ),
+    Key("approvals.timeout", _SECONDS, 300.0, "How long a question waits in the queue; after that nobody means no"),
+    Key(
+        "approvals.notify",
+        Kind.COMMAND,
+        None,
+        "Called with the question as JSON on its standard input when one arrives in the queue. It runs outside the "
+        "sandbox",
+    ),
+    Key("approvals.desktop", Kind.SWITCH, False, "Show a desktop notification (notify-send) when one arrives"),
     Key(
         "feature_stages.*",
         Kind.CHOICE,

@@ -24,6 +24,9 @@ def checked(key: Key, value: object, env: Mapping[str, str], complain: Complain)
         return _addresses(value, complain)
     wrong = _SCALARS[key.kind](key, value)
     if wrong is None:
+        if key.kind is Kind.COMMAND:
+            assert isinstance(value, list | tuple)
+            return tuple(value)
         return float(value) if key.kind is Kind.SECONDS else value  # type: ignore[arg-type]
     complain((), *wrong)
     return None
@@ -73,12 +76,28 @@ def _url(key: Key, value: object) -> Wrong:
     return f'must be a URL such as "http://proxy.corp:3128", not {shown(value)}', near
 
 
+def _text(key: Key, value: object) -> Wrong:
+    if isinstance(value, str) and value and value.isprintable():
+        return None
+    return f"must be a text that is not empty, not {shown(value)}", None
+
+
+def _command(key: Key, value: object) -> Wrong:
+    words = value if isinstance(value, list | tuple) else ()
+    if words and words[0] and all(isinstance(word, str) and "\0" not in word for word in words):
+        return None
+    near = f'write ["{value}"], each word a text of its own' if isinstance(value, str) and value else None
+    return f'must be a command such as ["notify-me", "--now"], not {shown(value)}', near
+
+
 _SCALARS: Final = {
     Kind.CHOICE: _choice,
     Kind.SWITCH: _switch,
     Kind.SECONDS: _seconds,
     Kind.COUNT: _count,
     Kind.URL: _url,
+    Kind.TEXT: _text,
+    Kind.COMMAND: _command,
 }
 
 

@@ -70,6 +70,8 @@ def plan_for(options: Mapping[str, Any], env: Mapping[str, str]) -> Plan:
         pinned.check(sandbox)
     proxied = sandbox.network == "proxied" and not bypass
     settings, notices = network_settings(configuration, home, env) if proxied else ({}, ())
+    if proxied and configuration.asks_about_hosts():
+        settings |= {"can_ask": True, "answer_time": configuration.number("approvals.timeout")}
     return Plan(
         home=home,
         configuration=configuration,
@@ -87,7 +89,8 @@ def plan_for(options: Mapping[str, Any], env: Mapping[str, str]) -> Plan:
 def settings_for(options: Mapping[str, Any], env: Mapping[str, str]) -> tuple[dict[str, object], tuple[str, ...]]:
     """The network rules alone, as the proxy would be sent them, and notices for a person."""
     home, _, configuration = _loaded(options, env)
-    return network_settings(configuration, home, env)
+    settings, notices = network_settings(configuration, home, env)
+    return settings | {"can_ask": configuration.asks_about_hosts()}, notices
 
 
 def _loaded(options: Mapping[str, Any], env: Mapping[str, str]) -> tuple[Home, str, Configuration]:

@@ -43,6 +43,9 @@ class ProxyProcess:
         self.handover, handover_end = socketpair(AF_UNIX, SOCK_SEQPACKET)
         self._pending = b""
         self._serving = False
+        self.questions: list[Mapping[str, Any]] = []
+        """Messages about questions that have arrived with the records: `question` and `withdrawn` (proxy/questions.py).
+        Whoever reads them takes them out."""
         self.notices: tuple[str, ...] = ()
         self.pid = os.fork()
         if self.pid == 0:
@@ -94,6 +97,8 @@ class ProxyProcess:
                 records.append(Record(number, str(message["run"]), items, bool(message.get("wait"))))
             elif message["type"] == "finished":
                 finished.append(str(message["run"]))
+            elif message["type"] in ("question", "withdrawn"):
+                self.questions.append(message)
         return records, finished
 
     def serve(self) -> None:
@@ -106,6 +111,10 @@ class ProxyProcess:
     def receipt(self, number: int) -> None:
         """The record is in the rollout: the proxy may answer."""
         self._send({"type": "receipt", "id": number})
+
+    def answer(self, number: int, answer: str) -> None:
+        """The answer to a question: "allow-once", "allow-for-session" or "deny"."""
+        self._send({"type": "answer", "id": number, "answer": answer})
 
     def finish(self, run: str) -> None:
         """Close that run's listeners and connections; `records` reports it in its second list."""

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
+    from doorward.gates.answer import Reply
+
 
 class TurnContext(NamedTuple):
     """What the rollout says about the rules a turn ran under. `digest` names the whole sandbox policy."""
@@ -36,6 +38,8 @@ class SessionLog:
         self.home = home
         self._rollout = rollout
         self._refusals: list[int] = []
+        self._resumed = False
+        self._grants: set[str] | None = None
         self.turn = 0
 
     @classmethod
@@ -51,9 +55,11 @@ class SessionLog:
     def resume(cls, home: Home, path: str) -> SessionLog:
         """An existing session, to append to. Raises EngineError, also when another process is writing it."""
         try:
-            return cls(home, Rollout.open(home, path))
+            log = cls(home, Rollout.open(home, path))
         except StoreError as error:
             raise _broken(error) from None
+        log._resumed = True
+        return log
 
     @property
     def session(self) -> str:
@@ -82,17 +88,56 @@ class SessionLog:
             self._append(item)
         return self.turn
 
-    def asked(self, action: Action) -> None:
-        """A question goes out to the person."""
-        self.event({"type": "approval_asked", "argv": list(action.argv), "cwd": action.cwd})
+    def asked(self, question: Mapping[str, Any], channel: str) -> None:
+        """A question goes out to a person, by way of `channel`."""
+        self.event({"type": "approval_asked", "channel": channel, **question})
 
-    def answered(self, answer: str) -> None:
-        """The answer to it. On the disk before it takes effect: an allow must survive whatever it allows."""
-        self.event({"type": "approval_answered", "answer": answer})
+    def answered(self, question: str, reply: Reply, channel: str, granted: str = "", rule: str = "") -> None:
+        """The answer to it. On the disk before it takes effect: an allow must survive whatever it allows.
+
+        `question` is the id; `granted` the approval key that a yes for longer than once is kept under.
+        """
+        payload: dict[str, Any] = {"type": "approval_answered", "id": question, "answer": str(reply.answer)}
+        payload |= {"channel": channel}
+        if reply.answer == "yes":
+            payload["scope"] = str(reply.scope)
+        if reply.scope == "always":
+            payload["rule"] = rule
+        if granted:
+            payload["grant"] = self._grant(granted)
+        self.event(payload)
         try:
             self._rollout.sync()
         except StoreError as error:
             raise _broken(error) from None
+
+    def was_granted(self, key: str) -> bool:
+        """True if an approval for longer than once was given under this key earlier in this very session."""
+        if not self._resumed:
+            return False
+        from doorward.sessions.line import Line
+        from doorward.sessions.reading import read_lines
+
+        if self._grants is None:
+            lines = (line for line in read_lines(self._rollout.path) if isinstance(line, Line))
+            self._grants = {
+                str(line.payload["grant"])
+                for line in lines
+                if line.payload.get("type") == "approval_answered" and "grant" in line.payload
+            }
+        return bool(self._grants) and self._grant(key) in self._grants
+
+    def _grant(self, key: str) -> str:
+        """What stands for a grant in the record: only this home, for this session and this action, can make it, so
+        that a rollout from elsewhere grants nothing."""
+        import hmac  # only where somebody was asked
+
+        try:
+            secret = fingerprint_key(self.home)
+        except StoreError as error:
+            raise _broken(error) from None
+        text = f"doorward approval\0{self.session}\0{key}".encode()
+        return hmac.new(secret, text, "sha256").hexdigest()
 
     def verdict(self, action: Action, verdict: Verdict) -> None:
         """What the gates said."""

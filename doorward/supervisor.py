@@ -6,6 +6,7 @@ imported while its namespaces are being made.
 
 from __future__ import annotations
 
+import os
 import time
 
 from doorward import exit_status
@@ -29,8 +30,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any
 
+    from doorward.approvals import Approvals
     from doorward.gates.action import Action
+    from doorward.gates.dial import Dial
     from doorward.gates.verdict import Verdict
+    from doorward.host_asking import HostAsking
     from doorward.judgement import Judgement
     from doorward.launcher.protocols import Backend, Confinement, Process
     from doorward.observation import Observation
@@ -119,6 +123,7 @@ class Supervisor:
         self._confinement: Confinement | None = None
         self._log: SessionLog | None = None
         self._judgement: Judgement | None = None
+        self._approvals: Approvals | None = None
         self._proxy = proxy if plan.proxied else None
         self._proxy_ready = False
         self._runs = 0
@@ -163,7 +168,7 @@ class Supervisor:
             log = self.session_log()
             log.begin_turn(action, context)
             if verdict.verdict is Effect.ASK:
-                verdict = self._asked(log, action, verdict)
+                verdict = self._asked(log, dial, action, verdict, request)
             log.verdict(action, verdict)
             if verdict.verdict is not Effect.ALLOW:
                 launch.abort()
@@ -176,7 +181,7 @@ class Supervisor:
                 recorded=bool(launch.streams.inlets),
                 terminal=launch.streams.terminal is not None,
             )
-            return self._attend(log, launch, request, verdict, started)
+            return self._attend(log, action, launch, request, verdict, started)
         except BaseException:
             launch.abort()
             raise
@@ -197,6 +202,9 @@ class Supervisor:
 
     def close(self) -> None:
         """End the proxy, close the rollout, and end what was started ahead."""
+        if self._approvals is not None:
+            self._approvals.close()
+            self._approvals = None
         if self._confinement is not None:
             self._confinement.close()
         if self._proxy is not None:
@@ -249,6 +257,10 @@ class Supervisor:
     def _confine(self) -> Confinement:
         if self._confinement is None:
             try:
+                self._plan.home.ensure_approvals()  # what is not there cannot be hidden
+            except StoreError as error:
+                raise EngineError(f"the session cannot be recorded: {error}") from None
+            try:
                 self._confinement = self._backend.prepare(self._plan.sandbox)
             except (SandboxUnavailable, UnenforceableRule) as error:
                 raise _told(error) from None
@@ -261,17 +273,24 @@ class Supervisor:
             self._proxy_ready = True
             self.notices += self._proxy.notices
 
-    def _asked(self, log: SessionLog, action: Action, verdict: Verdict) -> Verdict:
+    def _asked(
+        self, log: SessionLog, dial: Dial, action: Action, verdict: Verdict, request: Request
+    ) -> Verdict:
         """The verdict after asking: who answered, or that nobody could, is its last reason."""
-        from doorward.ask import ask_on_terminal, can_ask
-        from doorward.gates.answer import Answer, settle
+        approvals = self._approving()
+        verdict = approvals.known(log, dial, action, verdict)
+        if verdict.verdict != "ask":
+            return verdict
+        return approvals.settled(log, dial, action, verdict, request.cancelled_by)
 
-        if not (self._interactive and can_ask()):
-            return settle(verdict, Answer.NOBODY, "approvals")
-        log.asked(action)
-        answer = ask_on_terminal(action, verdict)
-        log.answered(answer)
-        return settle(verdict, answer, "terminal")
+    def _approving(self) -> Approvals:
+        if self._approvals is None:
+            from doorward.approvals import Approvals  # only where somebody is asked
+
+            self._approvals = Approvals(
+                self._plan.home, self._plan.configuration, os.environ, interactive=self._interactive
+            )
+        return self._approvals
 
     def _refused(self, log: SessionLog, verdict: Verdict, started: float) -> Observation:
         from doorward.gates.refusal import refusal_of
@@ -281,7 +300,13 @@ class Supervisor:
         return self._observe(log, verdict, exit_status.REFUSED, None, None, [refusal], _NOTHING_RAN, started, [])
 
     def _attend(
-        self, log: SessionLog, launch: _Launch, request: Request, verdict: Verdict, started: float
+        self,
+        log: SessionLog,
+        action: Action,
+        launch: _Launch,
+        request: Request,
+        verdict: Verdict,
+        started: float,
     ) -> Observation:
         """Let the command go, wait for it, and tell what came of it."""
         from doorward.turn import SignalInbox, TurnLoop, final_status
@@ -297,8 +322,20 @@ class Supervisor:
             else:
                 log.event(payload)
 
+        def ask_about_hosts() -> HostAsking:
+            from doorward.host_asking import HostAsking  # only where the proxy has a question
+
+            assert self._proxy is not None
+            return HostAsking(self._approving(), log, self._proxy, action)
+
         loop = TurnLoop(
-            launch.process, launch.streams, self._proxy, launch.run, append, cancelled_by=request.cancelled_by
+            launch.process,
+            launch.streams,
+            self._proxy,
+            launch.run,
+            append,
+            cancelled_by=request.cancelled_by,
+            ask_about_hosts=ask_about_hosts,
         )
         terminal = launch.streams.terminal
         inbox = SignalInbox()

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any, Final
 
+    from doorward.host_asking import HostAsking
     from doorward.launcher.protocols import Process
 else:
     import _signal as signal  # the same functions without the enums, which cost 0.5 ms
@@ -87,13 +88,17 @@ class TurnLoop:
         append: Callable[[str, dict[str, Any]], None],
         *,
         cancelled_by: int | None = None,
+        ask_about_hosts: Callable[[], HostAsking] | None = None,
     ) -> None:
+        """`ask_about_hosts` makes what answers the proxy's questions, at the first of them."""
         self._process = process
         self._streams = streams
         self._proxy = proxy
         self._run = run
         self._append = append
         self._cancelled_by = cancelled_by
+        self._ask_about_hosts = ask_about_hosts
+        self._asking: HostAsking | None = None
         self._ended = False
         self._finished = proxy is None
         self._killed = False
@@ -125,6 +130,8 @@ class TurnLoop:
                 self._process.wait()
             for inlet in self._streams.inlets:
                 inlet.close()
+            if self._asking is not None:
+                self._asking.close()
 
     def _poll(self, inbox: SignalInbox) -> None:
         poll = select.poll()
@@ -141,6 +148,8 @@ class TurnLoop:
         if self._proxy is not None and not self._proxy_stopped:
             poll.register(self._proxy.fileno(), select.POLLIN)
             readers[self._proxy.fileno()] = self._proxy_records
+        if self._asking is not None:
+            self._asking.register(poll, readers)
         terminal = self._streams.terminal
         if terminal is not None and 0 not in readers and "stdin" not in self._deadlines:
             poll.register(0, select.POLLIN)
@@ -206,8 +215,19 @@ class TurnLoop:
                 self._append(kind, payload)
             if record.wants_receipt:
                 self._proxy.receipt(record.number)
+        if self._proxy.questions:
+            self._take_questions()
         if self._run in finished:
             self._finished = True
+
+    def _take_questions(self) -> None:
+        assert self._proxy is not None
+        messages = [message for message in self._proxy.questions if message["type"] != "question" or not self._ended]
+        self._proxy.questions.clear()
+        if self._asking is None and messages and self._ask_about_hosts is not None:
+            self._asking = self._ask_about_hosts()
+        if self._asking is not None:
+            self._asking.hear(messages)
 
     def _ask_for_the_rest(self) -> None:
         """The command is over: let the proxy close this run's connections and send what it still knows of them."""

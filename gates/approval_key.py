@@ -4,18 +4,21 @@ import json
 
 from doorward.gates.action import Action
 from doorward.gates.dial import Dial
+from doorward.gates.plain_script import unwrapped
 
 
 def approval_key(dial: Dial, action: Action) -> str:
-    """A text that is equal for two actions only if a person would call them the same: the full argv, the cwd, and the
-    permissions (sandbox, writable folders, network mode, declared writes and connections).
+    """A text that is equal for two actions only if a person would call them the same: the full argv (that of the one
+    plain command in `bash -lc`), the cwd, the PATH, and the permissions (sandbox, writable folders, network mode,
+    declared writes and connections).
 
     The allowlist is not part of it: a yes to a command never opens the network, whatever it covers (P-PP-18).
     """
     return json.dumps(
         [
             str(action.kind),
-            action.argv,
+            unwrapped(action.argv),
+            action.env.get("PATH"),
             dial.canonical(action.cwd),
             str(dial.sandbox_mode),
             sorted({dial.canonical(folder) for folder in (dial.workspace, *dial.writable_roots)}),

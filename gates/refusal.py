@@ -2,6 +2,8 @@
 
 from doorward.gates.verdict import Cause, Effect, Verdict
 
+_UNANSWERED = (Cause.NOT_ANSWERED, Cause.REVIEWER_TIMED_OUT, Cause.REVIEWER_UNREADABLE, Cause.REVIEWER_FAILED)
+
 
 def refusal_of(verdict: Verdict) -> dict[str, object]:
     """The entry of a verdict that is a deny: the body keys of DESIGN.md §5 in order, then `gate`.
@@ -19,7 +21,7 @@ def refusal_of(verdict: Verdict) -> dict[str, object]:
         "port": None,
         "protocol": None,
         "method": None,
-        "decision": "ask" if reason.cause is Cause.NOT_ANSWERED else "deny",
+        "decision": "ask" if reason.cause in _UNANSWERED else "deny",
         "reason": str(reason.cause),
         "source": "gates",
         "rule": reason.rule,

@@ -12,7 +12,7 @@ from doorward.launcher.interface import Mode, SandboxPolicy
 from doorward.launcher.mounts import Entry, Kind, MountPlan, Origin, parents, plan_mounts
 from doorward.launcher.protected import Watch, absent, protect
 from doorward.launcher.rules import PathRule, Rules, is_below
-from doorward.launcher.unix_sockets import bound_paths, socket_directories, sockets_in
+from doorward.launcher.unix_sockets import bound_paths
 from doorward.named_tuple import NamedTuple
 
 # What a distribution keeps below /run although programs need it to start (NixOS).
@@ -61,7 +61,12 @@ def survey(
             _pin_above(rules.home, entries)
         else:
             missing.append(rules.home)
-    entries.extend(_hide_sockets(plan, rules, roots, unix_table))
+    # the sockets in there come and go while the run lasts, and who can reach them can answer its own questions
+    questions = f"{rules.home}/approvals"
+    if plan.visible(questions) and os.path.isdir(questions):
+        entries.append(Entry(questions, Kind.HIDDEN, Origin.GENERAL))
+        _pin_above(questions, entries)
+    entries.extend(_hide_sockets(plan, rules.sockets, unix_table))
 
     plan = plan_mounts(entries)
     watched = dict.fromkeys(protection.watched)
@@ -152,19 +157,24 @@ def _pin_above(path: str, entries: list[Entry]) -> None:
     entries.extend(Entry(above, Kind.PIN) for above in parents(path))
 
 
-def _hide_sockets(plan: MountPlan, rules: Rules, roots: list[str], table: bytes | None) -> list[Entry]:
+def _hide_sockets(plan: MountPlan, allowed: tuple[str, ...], table: bytes | None) -> list[Entry]:
     if table is None:
         with open("/proc/net/unix", "rb") as file:
             table = file.read()
     hidden: list[Entry] = []
-    shown = plan.shown_in()
-    for directory in socket_directories(bound_paths(table), (rules.workspace, *roots)):
-        if not plan.visible(directory) and directory not in shown:
+    directories: dict[str, str] = {}  # many sockets share few directories, and realpath is slow
+    for raw in bound_paths(table):
+        directory, name = os.path.split(os.fsdecode(raw))
+        if directory not in directories:
+            directories[directory] = os.path.realpath(directory)
+        path = os.path.join(directories[directory], name)
+        if path in allowed or not plan.visible(path):
             continue
-        # every socket there, since one may have been renamed or linked after it was bound
-        for path in sockets_in(directory):
-            if path not in rules.sockets and plan.visible(path):
+        try:
+            if stat.S_ISSOCK(os.lstat(path).st_mode):
                 hidden.append(Entry(path, Kind.HIDDEN, Origin.GENERAL, directory=False))
+        except OSError:
+            continue
     return hidden
 
 

@@ -24,7 +24,7 @@ _REMEMBERED = 1024  # decisions, and verdicts; a client that asks for more names
 class Policy:
     """Immutable; a reload puts another in its place. `parent_resolves`: zones whose names go to the parent by name."""
 
-    __slots__ = ("_verdicts", "decide", "limits", "notices", "parent", "parent_resolves", "rules")
+    __slots__ = ("_verdicts", "answer_time", "decide", "limits", "notices", "parent", "parent_resolves", "rules")
 
     decide: Callable[[Host, int], Decision]
     """The rule set's decision by name; remembered, since a client asks for few hosts many times."""
@@ -36,11 +36,14 @@ class Policy:
         parent: Parent | None = None,
         parent_resolves: frozenset[str] = frozenset(),
         notices: tuple[str, ...] = (),
+        answer_time: float | None = None,
     ) -> None:
+        """`answer_time`: seconds a question about a host may take; None where nobody can be asked."""
         self.rules = rules
         self.limits = limits
         self.parent = parent
         self.parent_resolves = parent_resolves
+        self.answer_time = answer_time
         self.notices = notices  # what a person should hear before the run
         self.decide = lru_cache(_REMEMBERED)(rules.decide)
         self._verdicts: dict[tuple[Host, int, tuple[IP, ...]], tuple[Decision, AddressVerdict]] = {}
@@ -95,9 +98,9 @@ class Policy:
 def policy_from_settings(
     settings: Mapping[str, object], own: Callable[[], InterfaceAddresses] = interface_addresses
 ) -> Policy:
-    """The settings a supervisor sends: those of a rule set, `limits`, `upstream_proxy`, `upstream_resolves`. `own`
-    tells the machine's addresses of the moment. Raises MalformedRule, MalformedSettings, MalformedLimit or
-    MalformedParent."""
+    """The settings a supervisor sends: those of a rule set, `limits`, `upstream_proxy`, `upstream_resolves`, and where
+    `can_ask` is true the seconds of `answer_time`. `own` tells the machine's addresses of the moment. Raises
+    MalformedRule, MalformedSettings, MalformedLimit or MalformedParent."""
     limits = settings.get("limits") or {}
     url = settings.get("upstream_proxy")
     zones = settings.get("upstream_resolves") or []
@@ -105,6 +108,9 @@ def policy_from_settings(
         raise MalformedSettings("limits is an object, upstream_proxy text or null, upstream_resolves a list")
     if zones and url is None:
         raise MalformedParent("upstream_resolves names hosts for an upstream proxy, and upstream_proxy gives none.")
+    answer_time = settings.get("answer_time") if settings.get("can_ask") else None
+    if not isinstance(answer_time, int | float | None) or isinstance(answer_time, bool):
+        raise MalformedSettings("answer_time is a number of seconds")
     mine = own()
     rules = rule_set_from_settings(settings, mine.addresses)
     return Policy(
@@ -113,6 +119,7 @@ def policy_from_settings(
         None if url is None else parse_parent(url),
         frozenset(_zone(zone) for zone in zones),
         (*rules.notices, mine.notice) if mine.notice else rules.notices,
+        None if answer_time is None else float(answer_time),
     )
 
 

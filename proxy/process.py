@@ -137,6 +137,9 @@ class ProxyProcess:
         elif kind == "serve":
             if self._loaded is None and self._loading is None:
                 self._loading = self._group.start(self._load())
+        elif kind == "answer":
+            if self._loaded is not None:
+                self._loaded.questions.answer(message)
         elif kind == "finish":
             self._finish(message["run"])
         elif kind == "shutdown":

@@ -12,6 +12,7 @@ from doorward.proxy.dial import SocketDialler
 from doorward.proxy.loop import Group, Loop
 from doorward.proxy.own_listeners import OwnListeners
 from doorward.proxy.policy import Policy
+from doorward.proxy.questions import Questions
 from doorward.proxy.resolver import SystemResolver
 from doorward.proxy.server import Server
 from doorward.proxy.splice import PipePool
@@ -26,6 +27,7 @@ class Runs:
         self._way = Way(loop, SystemResolver(loop), SocketDialler(), OwnListeners())
         self._pipes = PipePool()
         self._via = b"doorward-" + os.urandom(4).hex().encode("ascii")
+        self.questions = Questions(loop, control)
         self._doors: dict[str, tuple[str, Server]] = {}  # by run: its policy's id, its door
 
     def open(self, run: str, policy_id: str, policy: Policy, listener: _socket.socket) -> None:
@@ -41,6 +43,8 @@ class Runs:
             policy,
             self._control,
             via=self._via,
+            decider=None if policy.answer_time is None else self.questions.decider(run),
+            answer_time=policy.answer_time or 0.0,
             on_error=lambda error: self._note(run, error),
         )
         self._doors[run] = (policy_id, server)

@@ -45,6 +45,16 @@ class Home(NamedTuple):
         return f"{self.path}/shared_history"
 
     @property
+    def approvals(self) -> str:
+        """Questions that wait for an answer: of each a file and the socket it is answered on."""
+        return f"{self.path}/approvals"
+
+    @property
+    def rules(self) -> str:
+        """The person's own policy rules, `*.rules`."""
+        return f"{self.path}/rules"
+
+    @property
     def blobs(self) -> str:
         """Large outputs, each under its SHA-256."""
         return f"{self.path}/blobs"
@@ -79,6 +89,12 @@ class Home(NamedTuple):
             raise StoreError(f"cannot make {parent}: {error.strerror}") from error
         private_folder(self.path)
         private_folder(self.sessions)
+
+    def ensure_approvals(self) -> None:
+        """Makes the folder of questions, and the home for it. Raises StoreError."""
+        if not os.path.isdir(self.approvals):
+            self.ensure()
+            private_folder(self.approvals)
 
 
 def default_home(env: Mapping[str, str]) -> str:

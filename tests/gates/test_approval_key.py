@@ -43,3 +43,17 @@ def test_what_is_the_same_has_the_same_key(dial: Dial, shell: Shell) -> None:
     one = dial._replace(writable_roots=("/x", "/y"), network="proxied")
     two = dial._replace(writable_roots=("/y", "/x", "/x"))
     assert approval_key(one, shell("ls")) == approval_key(two, shell("ls", cwd="/srv/project/."))
+
+
+@pytest.mark.parametrize("shell_words", [("bash", "-lc"), ("/bin/sh", "-c"), ("zsh", "-lc")])
+def test_a_wrapped_form_has_the_key_of_the_command(dial: Dial, shell: Shell, shell_words: tuple[str, str]) -> None:
+    """P-AP-21"""
+    assert approval_key(dial, shell(*shell_words, "npm run test")) == approval_key(dial, shell("npm", "run", "test"))
+    for other in ("npm run test; rm x", "npm run lint", "npm run test $X"):
+        assert approval_key(dial, shell(*shell_words, other)) != approval_key(dial, shell("npm", "run", "test"))
+
+
+def test_another_path_to_find_the_program_on_has_another_key(dial: Dial, shell: Shell) -> None:
+    """P-AP-18"""
+    planted = shell("git", "status", env={"PATH": ".:/usr/bin"})
+    assert approval_key(dial, planted) != approval_key(dial, shell("git", "status"))

@@ -8,8 +8,7 @@ import pytest
 
 from doorward.launcher.interface import Undone
 from doorward.launcher.protected import Watch
-from doorward.launcher.removal import remove
-from doorward.launcher.undo import Keeper
+from doorward.launcher.undo import Keeper, remove
 
 
 @pytest.fixture

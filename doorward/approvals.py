@@ -1,0 +1,161 @@
+"""Who is asked about what the gates and the proxy leave open, and what was granted for the rest of a session.
+
+A question goes to the terminal, else to the pending queue, else to nobody; nobody means no. The question is in the
+rollout before anybody sees it, and the answer before it holds. A yes to a command never opens the network, and the
+reverse.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from doorward.ask import ask_on_terminal, can_ask
+from doorward.configuration import Configuration
+from doorward.gates.action import Action
+from doorward.gates.answer import Answer, Reply, Scope, settle
+from doorward.gates.approval_key import approval_key
+from doorward.gates.dial import Dial
+from doorward.gates.resolver import resolve
+from doorward.gates.verdict import Verdict
+from doorward.notifier import Notifier
+from doorward.pending import Pending, Taking, wait_for
+from doorward.question import Question, asked_about, new_id
+from doorward.session_log import SessionLog
+from doorward.sessions.home import Home
+from doorward.sessions.timestamps import rfc3339
+
+QUEUE = "approvals.queue"
+TERMINAL = "terminal"
+NOBODY = "approvals"
+
+HostKey = tuple[str, int, str]
+"""Host, port, protocol."""
+
+
+class Approvals:
+    """Those of one session. `interactive`: a person at the terminal may be asked."""
+
+    def __init__(self, home: Home, configuration: Configuration, env: Mapping[str, str], *, interactive: bool) -> None:
+        self.home = home
+        self.timeout_s = configuration.number("approvals.timeout")
+        self.granted_hosts: set[HostKey] = set()
+        self._interactive = interactive
+        self._queue = configuration.switch(QUEUE)
+        self._granted: set[str] = set()
+        self._notifier = Notifier(
+            configuration.command("approvals.notify"), configuration.switch("approvals.desktop"), env
+        )
+
+    @property
+    def notices(self) -> list[str]:
+        """What a person should know: a notifier that does not work."""
+        return self._notifier.problems
+
+    @property
+    def channel(self) -> str:
+        """Where a question would go now: TERMINAL, QUEUE, or NOBODY."""
+        if self._interactive and can_ask():
+            return TERMINAL
+        return QUEUE if self._queue else NOBODY
+
+    def known(self, log: SessionLog, dial: Dial, action: Action, verdict: Verdict) -> Verdict:
+        """`verdict`, an ask, or the one that an approval given earlier in this session makes of it."""
+        key = approval_key(dial, action)
+        if key not in self._granted and not log.was_granted(key):
+            return verdict
+        return resolve(dial._replace(approvals=frozenset({key})), action)
+
+    def settled(
+        self, log: SessionLog, dial: Dial, action: Action, verdict: Verdict, cancelled_by: int | None = None
+    ) -> Verdict:
+        """`verdict`, an ask, with its answer: who gave it, or that nobody could, is its last reason."""
+        channel = self.channel
+        if channel == NOBODY:
+            return settle(verdict, Answer.NOBODY, NOBODY)
+        question = asked_about(
+            action,
+            verdict,
+            (dial.workspace, *dial.writable_roots, *dial.private_temp),
+            id=new_id(),
+            asked_at=rfc3339(time.time_ns()),
+            timeout_s=self.timeout_s,
+            session=log.session,
+        )
+        key = approval_key(dial, action)
+        log.asked(question.document(), channel)
+        if channel == TERMINAL:
+            reply = ask_on_terminal(question, self.home)
+            why = self.take(log, question, reply, channel, key)
+            if why:
+                reply = reply._replace(scope=Scope.ONCE)
+                self._notifier.problems.append(why)
+        else:
+            reply = self._from_queue(log, question, key, cancelled_by)
+        return settle(verdict, reply.answer, channel, reply.scope)
+
+    def _from_queue(self, log: SessionLog, question: Question, key: str, cancelled_by: int | None) -> Reply:
+        pending = self.open(question, lambda reply: self.take(log, question, reply, QUEUE, key))
+        try:
+            reply = wait_for(pending, question.timeout_s, cancelled_by)
+        finally:
+            pending.close()
+        if reply is None:
+            reply = Reply(Answer.NOBODY)
+            log.answered(question.id, reply, QUEUE)
+        return reply
+
+    def open(self, question: Question, take: Taking) -> Pending:
+        """Put a question into the queue and tell whoever wants to be told."""
+        pending = Pending(self.home, question, take)
+        self._notifier.tell(question)
+        return pending
+
+    def take(self, log: SessionLog, question: Question, reply: Reply, channel: str, key: str = "") -> str:
+        """Write an answer down and remember what it grants. Returns "" or why it cannot be taken.
+
+        `key` is that of the action, "" for a connection, which is remembered by whoever asked about it.
+        """
+        if reply.answer is Answer.YES and reply.scope is Scope.ALWAYS:
+            if not question.rule:
+                return question.rule_note
+            from doorward.approval_memory import keep_command, keep_host
+
+            if why := (keep_host if question.kind == "network" else keep_command)(self.home, question.rule):
+                if channel == TERMINAL:
+                    log.answered(question.id, reply._replace(scope=Scope.ONCE), channel)
+                return why
+        lasts = reply.answer is Answer.YES and reply.scope is not Scope.ONCE
+        log.answered(question.id, reply, channel, key if lasts else "", question.rule)
+        if lasts and key:
+            self._granted.add(key)
+        return ""
+
+    def close(self) -> None:
+        """The session is over."""
+        self._notifier.close()
+
+
+def network_question(
+    message: Mapping[str, Any], action: Action, session: str, approvals: Approvals
+) -> Question:
+    """The question of the proxy's message about a connection of `action`."""
+    host, port = str(message["host"]), int(message["port"])
+    rule = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    return Question(
+        id=new_id(),
+        kind="network",
+        argv=action.argv,
+        cwd=action.cwd,
+        gate="network",
+        asked_at=rfc3339(time.time_ns()),
+        timeout_s=approvals.timeout_s,
+        why=(str(message["message"]),),
+        rule=rule,
+        rule_note="adds this rule to network.allow in config.toml: from then on every run may reach that place",
+        session=session,
+        host=host,
+        port=port,
+        protocol=str(message["protocol"]),
+    )
