@@ -1,8 +1,9 @@
 """Presets: `@name` in an allow list stands for the hosts that a tool on this machine is already configured to use.
 Those that only read from such hosts are in `read_only.py`.
 
-A preset reads the tool's own configuration, so a private mirror is found and no host is written down here. It is
-expanded outside the sandbox, by whoever gives it `Tools`; here is no socket, no file and no process.
+A preset reads the tool's own configuration, so a private mirror is found; where there is none to read, a dated list
+serves (`preset_hosts.toml`). It is expanded outside the sandbox, by whoever gives it `Tools`; here is no socket and no
+process.
 
 - Every host comes with its port and with why it is there; each becomes one exact allow rule.
 - A name is pinned for the run to the addresses it has at expansion, private ones included (`pins_for`).
@@ -25,6 +26,22 @@ PRESETS: dict[str, str] = {
     "npm": "the registries npm is configured for",
     "npm-install": "the same hosts, to read from only",
     "git-fetch": "git-fetch:HOST/OWNER/REPO, clone and fetch from there, and no push",
+    "git": "the hosts git's settings name; the public forges with +shared",
+    "cargo": "crates.io, or what replaces it, and the registries of Cargo's settings",
+    "go": "the module proxy and checksum database of go env",
+    "docker": "Docker Hub and its mirrors; layers of images with +shared",
+    "conda": "the channels conda is configured for",
+    "huggingface": "the Hugging Face hub, or HF_ENDPOINT; large files with +shared",
+    "maven": "Maven Central, or its mirror, and the repositories of ~/.m2/settings.xml",
+    "gradle": "Gradle's distributions and plugins, and Maven Central",
+    "rubygems": "the gem server, and the sources of gem",
+    "composer": "Packagist, or its mirror; archives with +shared",
+    "nuget": "the sources of dotnet nuget",
+    "apt": "the sites apt is configured for",
+    "dnf": "the repositories dnf is configured for",
+    "apk": "the repositories of /etc/apk/repositories",
+    "terraform": "Terraform's registry and mirrors; releases of others with +shared",
+    "playwright": "the browsers Playwright downloads",
 }
 
 
@@ -45,6 +62,9 @@ class Tools(Protocol):
 
     def run(self, argv: Sequence[str]) -> str | None:
         """Standard output of the program, with the user's own environment; None when it is missing or fails."""
+
+    def read(self, path: str) -> str | None:
+        """Text of a file of the user's, up to some size; `~` is the home folder; None where it cannot be read."""
 
     def fetch(self, url: str, *, ca_file: str | None = None, verify: bool = True) -> Page:
         """GET with redirects followed. User-info in the URL is for Basic authentication. Raises OSError."""
@@ -117,6 +137,10 @@ def expand(name: str, tools: Tools) -> PresetExpansion:
         raise PresetUnavailable(
             "@git-fetch names no repository", "write @git-fetch:HOST/OWNER/REPO, or name the host with --allow"
         )
+    if name.removesuffix("+shared") in PRESETS:
+        from doorward.allowlists import preset_listed
+
+        return preset_listed.expand(name, tools)
     known = ", ".join(f"@{each}" for each in PRESETS)
     raise PresetUnavailable(f"there is no preset @{name}", f"the presets are {known}")
 

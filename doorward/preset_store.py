@@ -89,7 +89,7 @@ def _state(inputs: Fingerprint, env: Mapping[str, str], path: str) -> str:
         parts.append((program, which(program, path)))
     for file in inputs.files:
         try:
-            found = os.stat(file)
+            found = os.stat(os.path.expanduser(file))
             parts.append((file, found.st_mtime_ns, found.st_size, found.st_ino))
         except OSError:
             parts.append((file, None))

@@ -46,6 +46,14 @@ class HostTools:
             return None
         return done.stdout.decode("utf-8", "surrogateescape") if done.returncode == 0 else None
 
+    def read(self, path: str) -> str | None:
+        """Text of a file, up to `_BODY_LIMIT` bytes; `~` is the home folder; None where it cannot be read."""
+        try:
+            with open(os.path.expanduser(path), "rb") as file:
+                return file.read(_BODY_LIMIT).decode("utf-8", "replace")
+        except OSError:
+            return None
+
     def fetch(self, url: str, *, ca_file: str | None = None, verify: bool = True) -> Page:
         """GET with redirects followed. User-info in the URL is for Basic authentication. Raises OSError."""
         import base64

@@ -152,13 +152,13 @@ def presets(args: list[str]) -> int:
     examples = ("doorward allowlist presets --expand @pip",)
     parsed = options_of("presets", "[@NAME…]", _PRESETS, args, examples)
     for word in parsed.words:
-        if word.removeprefix("@").partition(":")[0] not in PRESETS:
+        if word.removeprefix("@").partition(":")[0].removesuffix("+shared") not in PRESETS:
             known = ", ".join(f"@{name}" for name in PRESETS)
             raise UsageError(f"doorward allowlist presets: there is no preset {word!r}; there are {known}")
     chosen = [word.removeprefix("@") for word in parsed.words] or list(PRESETS)
     expanding = parsed.has("expand")
     rows: list[dict[str, Any]] = [
-        {"name": f"@{name}", "what": PRESETS[name.partition(":")[0]]}
+        {"name": f"@{name}", "what": PRESETS[name.partition(":")[0].removesuffix("+shared")]}
         | (_expanded(name) if expanding and name != "git-fetch" else {})
         for name in dict.fromkeys(chosen)
     ]

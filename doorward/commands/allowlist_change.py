@@ -159,7 +159,7 @@ def _parsed(word: str, effect: RuleEffect) -> Rule | None:
         except PresetUnavailable as error:
             raise MalformedRule(word, str(error), origin=_TYPED) from None
         return None
-    if preset not in PRESETS:
+    if preset.removesuffix("+shared") not in PRESETS:
         import difflib  # only for the error text
 
         near = difflib.get_close_matches(preset, PRESETS, n=1)

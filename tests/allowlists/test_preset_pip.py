@@ -58,6 +58,9 @@ class Machine:
             return None
         return self.help_text if program.endswith("--help") else TRIED + self.config
 
+    def read(self, path: str) -> str | None:
+        return None
+
     def fetch(self, url: str, *, ca_file: str | None = None, verify: bool = True) -> Page:
         self.fetched[url] = (ca_file, verify)
         via = []

@@ -465,7 +465,7 @@ def test_presets_are_listed_and_expanded_only_when_asked(run: Run, monkeypatch: 
     monkeypatch.setattr(preset_store, "pinned", lambda *rest: preset)
     _, out, err = run("presets", "--expand", "pip")
     assert "  mirror.test:8443  the index" in out and "pinned to 10.0.0.7" in out and "mind" in err
-    assert run("presets", "@cargo")[0] == 2
+    assert run("presets", "@nope")[0] == 2
 
 
 # --- help --------------------------------------------------------------------------------------------------------
