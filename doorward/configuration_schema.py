@@ -21,6 +21,8 @@ class Kind(StrEnum):
     SWITCH = "true or false"
     SECONDS = "seconds"
     COUNT = "whole number"
+    SIZE = "size"
+    DURATION = "duration"
     URL = "URL"
     TEXT = "text"
     COMMAND = "array of words, a command"
@@ -201,6 +203,35 @@ KEYS: Final = (
         (),
         "Variables that go in whatever they look like",
         option="--pass-env",
+    ),
+    Key(
+        "limits.memory",
+        Kind.SIZE,
+        None,
+        "Memory: of the whole run where a control group is delegated, else of each process. Bytes, or text such as "
+        '`"512M"`, `"2GiB"` (powers of 1024)',
+        option="--memory",
+    ),
+    Key(
+        "limits.pids",
+        _COUNT,
+        None,
+        "Processes and threads at once",
+        option="--pids",
+    ),
+    Key(
+        "limits.cpu_time",
+        Kind.DURATION,
+        None,
+        'Processor time of the whole run; then it is ended. Seconds, or text such as `"90s"`, `"5m"`, `"1h"`',
+        option="--cpu-time",
+    ),
+    Key(
+        "limits.files",
+        _COUNT,
+        None,
+        "Open files of each process; 16 or more",
+        option="--files",
     ),
     *(
         Key(

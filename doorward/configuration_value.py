@@ -10,6 +10,7 @@ Complain = Callable[[tuple[str | int, ...], str, str | None], None]
 """Called with where in the value (empty: the value itself), what is wrong, and a suggestion."""
 
 _MOST: Final = 10**9
+_FEWEST_FILES: Final = 16
 _UPSTREAM: Final = r"https?://[^\s/?#]+/?"
 _VARIABLE: Final = r"[^=\0]+"
 _DOMAIN: Final = r"[^\s/:@]+"
@@ -22,6 +23,8 @@ def checked(key: Key, value: object, env: Mapping[str, str], complain: Complain)
         return _array(key, value, env, complain)
     if key.kind is Kind.ADDRESSES:
         return _addresses(value, complain)
+    if key.kind in _MEASURES:
+        return _measure(key, value, complain)
     wrong = _SCALARS[key.kind](key, value)
     if wrong is None:
         if key.kind is Kind.COMMAND:
@@ -63,8 +66,37 @@ def _seconds(key: Key, value: object) -> Wrong:
 
 def _count(key: Key, value: object) -> Wrong:
     if isinstance(value, int) and not isinstance(value, bool) and 0 < value <= _MOST:
+        if key.name == "limits.files" and value < _FEWEST_FILES:
+            return f"must be {_FEWEST_FILES} or more, since the sandbox itself needs as many", None
         return None
     return f"must be a positive whole number, not {shown(value)}", None
+
+
+_MEASURES: Final[dict[Kind, tuple[str, dict[str, float]]]] = {
+    Kind.SIZE: (
+        'a size such as "512M" or "2GiB"',
+        {"": 1, "B": 1} | {f"{letter}{end}": 1024**n for n, letter in enumerate("KMGT", 1) for end in ("", "B", "IB")},
+    ),
+    Kind.DURATION: (
+        'a duration such as "90s", "5m" or "1h"',
+        {"": 1, "MS": 0.001, "S": 1, "SEC": 1, "M": 60, "MIN": 60, "H": 3600, "D": 86400},
+    ),
+}
+"""What a number with a unit is called, and how much each unit is, its letters upper case."""
+
+_LARGEST: Final = 2**62
+
+
+def _measure(key: Key, value: object, complain: Complain) -> int | float | None:
+    """Bytes, or seconds."""
+    what, units = _MEASURES[key.kind]
+    text = value if isinstance(value, str) else f"{value}" if type(value) in (int, float) else ""
+    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]*)\s*", text, re.ASCII)
+    unit = units.get(found[2].upper()) if found else None
+    if found is None or unit is None or not 0 < (amount := float(found[1]) * unit) <= _LARGEST:
+        complain((), f"must be {what}, not {shown(value)}", None)
+        return None
+    return int(amount) or 1 if key.kind is Kind.SIZE else amount
 
 
 def _url(key: Key, value: object) -> Wrong:

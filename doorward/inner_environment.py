@@ -126,6 +126,8 @@ def build(
             withheld.append(name)
         elif inherit == "all" or (inherit == "core" and (name in _CORE or name.startswith("LC_"))):
             variables[name] = value
+        else:
+            withheld.append(name)
     for name in _JAVA_OPTIONS & variables.keys():
         variables[name] = _without_proxies(variables[name])
     if proxy_url is not None:

@@ -53,6 +53,7 @@ def dial_for(plan: Plan) -> Dial:
 def context_for(plan: Plan) -> TurnContext:
     """What the rollout says about the rules a turn of this plan runs under."""
     sandbox = plan.sandbox._asdict()
+    sandbox["limits"] = plan.sandbox.limits.set_values()
     if plan.sandbox.user is not None:
         sandbox["user"] = plan.sandbox.user._asdict()
     return TurnContext(

@@ -16,7 +16,8 @@ class Observation(NamedTuple):
     in order of arrival (bytes that are not UTF-8 as lone surrogates; head and tail over 64 KiB), `refusals` one
     entry for every no a door said (the keys of the refusal body, the machine's own field `status` first),
     `verdict` what the gates said, `enforcement` what really held, `duration_s` seconds, `notes` plain sentences
-    about the run itself (a time limit, a proxy that died, a client that went round the proxy).
+    about the run itself (a time limit, a proxy that died, a client that went round the proxy), `limits_hit` one entry
+    for each limit that was reached: `limit`, `value`, `by`, `message`.
     """
 
     session: str
@@ -29,10 +30,16 @@ class Observation(NamedTuple):
     enforcement: Mapping[str, str]
     duration_s: float
     notes: tuple[str, ...] = ()
+    limits_hit: tuple[Mapping[str, object], ...] = ()
 
     def to_json(self) -> dict[str, object]:
         """The document `run --json` prints."""
-        return {**self._asdict(), "refusals": [dict(entry) for entry in self.refusals], "notes": list(self.notes)}
+        return {
+            **self._asdict(),
+            "refusals": [dict(entry) for entry in self.refusals],
+            "notes": list(self.notes),
+            "limits_hit": [dict(entry) for entry in self.limits_hit],
+        }
 
     @classmethod
     def from_json(cls, document: Mapping[str, object]) -> Observation:
@@ -41,7 +48,8 @@ class Observation(NamedTuple):
         refusals = values["refusals"]
         assert isinstance(refusals, list)
         values["refusals"] = tuple(refusals)
-        notes = values["notes"]
-        assert isinstance(notes, list)
-        values["notes"] = tuple(notes)
+        for name in ("notes", "limits_hit"):
+            listed = values[name]
+            assert isinstance(listed, list)
+            values[name] = tuple(listed)
         return cls(**values)  # type: ignore[arg-type]

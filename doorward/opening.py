@@ -7,7 +7,7 @@ import os
 from doorward.configuration import Configuration, load
 from doorward.configuration_schema import NETWORK_OF_MODE
 from doorward.errors import EngineError, UsageError
-from doorward.launcher.interface import Mode, SandboxPolicy
+from doorward.launcher.interface import Limits, Mode, SandboxPolicy
 from doorward.network_settings import network_settings
 from doorward.plan import Plan
 from doorward.proxy_process import ProxyProcess
@@ -65,6 +65,7 @@ def plan_for(options: Mapping[str, Any], env: Mapping[str, str]) -> Plan:
         local_binding=bool(configuration.value("macos.local_binding")),
         trust_service=bool(configuration.value("macos.trust_service")),
         user=None if user is None else user.identity,
+        limits=Limits(*(configuration.value(f"limits.{name}") for name in Limits._fields)),
     )
     if pinned is not None:
         pinned.check(sandbox)

@@ -12,7 +12,7 @@ from typing import Any
 
 from doorward.configuration_schema import NETWORK_OF_MODE
 from doorward.errors import EngineError, UsageError
-from doorward.launcher.interface import SandboxPolicy
+from doorward.launcher.interface import Limits, SandboxPolicy
 from doorward.named_tuple import NamedTuple
 from doorward.sessions.home import Home, StoreError, default_home
 from doorward.sessions.line import Line
@@ -100,6 +100,7 @@ def _filled_in(options: Mapping[str, Any], profile: Profile) -> dict[str, Any]:
         filled[f"filesystem.{key}"] = _joined(profile.get(key), given.get(f"filesystem.{key}"))
         if not filled[f"filesystem.{key}"]:
             del filled[f"filesystem.{key}"]
+    filled |= {f"limits.{name}": value for name, value in _limits(profile).items() if f"limits.{name}" not in given}
     cwd = options.get("cwd")
     workspace = profile.get("workspace")
     if cwd is None and isinstance(workspace, str):
@@ -140,9 +141,20 @@ def _looser(profile: Profile, now: SandboxPolicy) -> list[str]:
         ("read_only", "read-only", now.read_only),
     ):
         found += [f"{path} would not be {what}" for path in _texts(profile, key) if path not in kept]
+    for name, most in _limits(profile).items():
+        limit = now.limits.set_values().get(name)
+        if limit is None or limit > most:
+            found.append(f"limits.{name} is {'none' if limit is None else limit}, and it began with {most}")
     if isinstance(workspace, str):
         found += [f"{path} could be reached" for path in now.allow_unix if path not in _texts(profile, "allow_unix")]
     return found
+
+
+def _limits(profile: Profile) -> dict[str, int | float]:
+    limits = profile.get("limits")
+    return {} if not isinstance(limits, dict) else {
+        name: value for name, value in limits.items() if name in Limits._fields and type(value) in (int, float)
+    }  # fmt: skip
 
 
 def _texts(profile: Profile, key: str) -> tuple[str, ...]:

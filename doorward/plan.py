@@ -52,4 +52,5 @@ class Plan(NamedTuple):
             "allow_unix": sandbox.allow_unix,
             "require": sandbox.require,
             "user": None if self.user is None else self.user.identity.name,
+            "limits": sandbox.limits.set_values(),
         }

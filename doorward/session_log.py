@@ -15,7 +15,7 @@ from doorward.version import VERSION
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from typing import Any
 
     from doorward.gates.answer import Reply
@@ -161,6 +161,8 @@ class SessionLog:
         context: TurnContext,
         enforcement: Mapping[str, str],
         *,
+        withheld: Sequence[str] = (),
+        limits: Mapping[str, str] | None = None,
         recorded: bool,
         terminal: bool,
     ) -> None:
@@ -178,6 +180,8 @@ class SessionLog:
                 enforcement=enforcement,
                 environment=environment_record(variables, key),
                 fingerprint_key=key_id(key),
+                withheld=withheld,
+                limits=limits,
                 output="recorded" if recorded else "not-recorded",
                 terminal=terminal,
             )
@@ -214,6 +218,7 @@ class SessionLog:
         enforcement: Mapping[str, str],
         duration_s: float,
         notes: list[str],
+        limits_hit: Sequence[Mapping[str, Any]] = (),
     ) -> None:
         """What the caller is about to get, and the end of the turn; on the disk when this returns."""
         self._append(
@@ -227,6 +232,7 @@ class SessionLog:
                 enforcement=enforcement,
                 duration_s=duration_s,
                 notes=notes,
+                limits_hit=limits_hit,
             )
         )
         self._append(items.turn_end(self.session, self.turn, duration_s=duration_s))

@@ -129,8 +129,6 @@ class Supervisor:
         self._runs = 0
         self.notices: list[str] = list(plan.notices)
         """What a person should know, one sentence each."""
-        self.withheld: tuple[str, ...] = ()
-        """Names of the variables the last command did not get."""
         if proxy is not None and self._proxy is None:
             proxy.close()
 
@@ -178,6 +176,8 @@ class Supervisor:
                 launch.inner.variables,
                 context,
                 launch.confinement.enforcement._asdict(),
+                withheld=launch.inner.withheld,
+                limits=launch.confinement.limits,
                 recorded=bool(launch.streams.inlets),
                 terminal=launch.streams.terminal is not None,
             )
@@ -229,7 +229,6 @@ class Supervisor:
                 proxy_url=confinement.proxy_url() if self._proxy is not None else None,
             )
             inner = inner._replace(variables=confinement.environment(inner.variables))
-            self.withheld = inner.withheld
             streams = request.open_streams(recording.feed)
             if user is not None:
                 from doorward.other_user import give_streams
@@ -380,6 +379,13 @@ class Supervisor:
 
             if (said := hint(recorded.text)) is not None:
                 notes.append(said)
+        held = launch.confinement.limits
+        if waited.outcome.limits_hit or (status != 0 and (held or launch.inner.withheld)):
+            from doorward.run_notes import failure_notes, limit_notes  # for few runs only
+
+            notes += limit_notes(waited.outcome.limits_hit)
+            if status != 0:
+                notes += failure_notes(launch.inner.withheld, self._plan.sandbox.limits, held)
         observation = self._observe(
             log,
             verdict,
@@ -423,6 +429,7 @@ class Supervisor:
         from doorward.observation import Observation
 
         duration = time.monotonic() - started
+        limits_hit = [each._asdict() for each in waited.outcome.limits_hit] if waited is not None else []
         log.observe(
             exit_code=exit_code,
             signal=waited.outcome.signal if waited is not None else None,
@@ -431,6 +438,7 @@ class Supervisor:
             enforcement=enforcement._asdict(),
             duration_s=duration,
             notes=notes,
+            limits_hit=limits_hit,
         )
         return Observation(
             session=log.session,
@@ -443,6 +451,7 @@ class Supervisor:
             enforcement=enforcement._asdict(),
             duration_s=round(duration, 3),
             notes=tuple(notes),
+            limits_hit=tuple(limits_hit),
         )
 
 

@@ -170,7 +170,7 @@ _PLAIN = (
     (
         r"Resource temporarily unavailable|Cannot allocate memory",
         "The machine is out of processes or memory for a sandbox.",
-        "Check ulimit -u, the pids limit of the cgroup, and free memory.",
+        "Check ulimit -u, the pids limit of the cgroup, free memory, and --memory and --pids if they were given.",
     ),
 )
 
@@ -246,6 +246,8 @@ def explain_step(
                 f"The names to protect cannot be written down in doorward's folder: {reason}.",
                 "Make $DOORWARD_HOME writable, on a file system that has O_TMPFILE.",
             )
+        case "limits":
+            return LaunchFailure("sandbox", f"The limits of the run cannot be set: {reason}.", _DOCTOR)
         case "scope":
             return LaunchFailure(
                 "sandbox", f"Abstract unix sockets cannot be kept out of reach (landlock): {reason}.", _DOCTOR

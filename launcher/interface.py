@@ -44,6 +44,29 @@ class Identity(NamedTuple):
     groups: tuple[int, ...]
 
 
+class Limits(NamedTuple):
+    """What a run may use; None is no limit. `memory` is in bytes, `cpu_time` in seconds, `pids` counts threads too,
+    `files` are open files of each process. docs/sandbox.md says which are of the run and which of each process."""
+
+    memory: int | None = None
+    pids: int | None = None
+    cpu_time: float | None = None
+    files: int | None = None
+
+    def set_values(self) -> dict[str, int | float]:
+        """Those that are set, by name."""
+        return {name: value for name, value in zip(self._fields, self, strict=True) if value is not None}
+
+
+class LimitHit(NamedTuple):
+    """A limit the run reached. `by` is what held it: `cgroup` or `doorward`."""
+
+    limit: str
+    value: int | float
+    by: str
+    message: str
+
+
 class SandboxPolicy(NamedTuple):
     """What a run may touch. Paths are absolute, relative to the workspace, or start with `~/`;
     `write`, `read_only` and `deny_read` may be globs (`*`, `?`, `[...]`, `**`). `user` is another user than the
@@ -60,6 +83,7 @@ class SandboxPolicy(NamedTuple):
     allow_unix: tuple[str, ...] = ()
     require: Require = "full"
     user: Identity | None = None
+    limits: Limits = Limits()
     # macOS has no network namespace and one trust service for the whole machine
     local_binding: bool = False  # servers on localhost may be bound, and every port there dialled
     trust_service: bool = True  # the system verifies certificates for programs that have no store of their own
@@ -116,6 +140,7 @@ class Outcome(NamedTuple):
     signal: int | None = None
     failure: LaunchFailure | None = None
     undone: tuple[Undone, ...] = ()
+    limits_hit: tuple[LimitHit, ...] = ()
 
 
 class SandboxUnavailable(Exception):

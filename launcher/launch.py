@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from doorward.launcher.interface import Identity, Stdio
+from doorward.launcher.interface import Identity, Limits, Stdio
 from doorward.launcher.plan import Plan, plan_from
 from doorward.named_tuple import NamedTuple
 from doorward.start_json import dumps, loads
@@ -34,6 +34,9 @@ class Launch(NamedTuple):
     cache_dir: str
     scoped: bool  # keep abstract unix sockets of others out of reach, where the network is the host's
     user: Identity | None  # whom the command runs as, unless the caller
+    limits: Limits
+    held: tuple[tuple[str, str], ...]  # each limit that is set, and what holds it
+    cgroup: str  # below which the run gets a control group, empty for none
     stdio: Stdio
     handover: int = -1
 
@@ -61,7 +64,7 @@ def launch_from(line: bytes, descriptors: Sequence[int]) -> Launch:
     """The launch in a line made by `to_line`, with the descriptors that came with it."""
     *values, given = loads(line)
     plan, bubblewrap, network, fresh_proc, argv, cwd, env, program, run, policy_id, deadline_s, *last = values
-    cache_dir, scoped, user = last
+    cache_dir, scoped, user, limits, held, cgroup = last
     numbers = dict(zip(given, descriptors, strict=True))
     stdin, stdout, stderr, terminal, handover = (numbers.get(name, -1) for name in _NAMES)
     return Launch(
@@ -79,6 +82,9 @@ def launch_from(line: bytes, descriptors: Sequence[int]) -> Launch:
         cache_dir=cache_dir,
         scoped=scoped,
         user=None if user is None else identity_from(user),
+        limits=Limits(*limits),
+        held=tuple((name, holder) for name, holder in held),
+        cgroup=cgroup,
         stdio=Stdio(stdin, stdout, stderr, None if terminal < 0 else terminal),
         handover=handover,
     )

@@ -137,6 +137,10 @@ class LinuxConfinement:
         self._user = confined or own_network or uid != 0
         self._limited = confined or own_network
         self._own_network = own_network
+        self._held: dict[str, str] = {}
+        self._cgroup = ""
+        if policy.limits.set_values():
+            self._share_out_limits()
 
     @property
     def enforcement(self) -> Enforcement:
@@ -213,6 +217,22 @@ class LinuxConfinement:
             self._seed.discard()
             self._seed = None
 
+    @property
+    def limits(self) -> dict[str, str]:
+        """Each limit that is set, and what holds it: `cgroup`, `rlimit` or `doorward`."""
+        return dict(self._held)
+
+    def _share_out_limits(self) -> None:
+        from doorward.launcher import share_limits  # for runs with limits only
+
+        shared = share_limits.share(
+            self._policy,
+            kernel_uid=self._uid,
+            own_users=bool(self._user and self._bubblewrap is not None and self._namespaces()),
+        )
+        self._held, self._cgroup = shared.held, shared.cgroup
+        self._notices += shared.notices
+
     def settle_for_what_holds(self) -> None:
         """Tries a start, and goes without a fresh /proc where that is all that is missing."""
         command = Command(("/",), "/", {})
@@ -264,6 +284,9 @@ class LinuxConfinement:
             cache_dir=self._policy.cache_dir,
             scoped=self._scoped,
             user=self._policy.user,
+            limits=self._policy.limits,
+            held=tuple(self._held.items()),
+            cgroup=self._cgroup,
             stdio=stdio,
             handover=-1 if handover is None else handover.fileno(),
         )
@@ -304,12 +327,21 @@ class LinuxConfinement:
 
     def _conclude(self, report: Report | None, command: Command, found: Survey) -> Outcome:
         if report is None:
+            if self._cgroup:
+                from doorward.launcher.cgroups import sweep
+
+                sweep(self._cgroup)
             # what it looked after is now ours to put back
             return failed(LaunchFailure("sandbox", "The process that held the sandbox was killed."))._replace(
                 undone=_put_back(found)
             )
         outcome = read_report(report, confined=self._bubblewrap is not None)
         if isinstance(outcome, Outcome):
+            if self._held and (seen := report.get("measured")) is not None:
+                from doorward.launcher.limits import Measured, limits_hit
+
+                hit = limits_hit(self._policy.limits, Measured(*seen))
+                outcome = outcome._replace(limits_hit=hit)
             return outcome
         looked = Looked(*outcome) if outcome.step else self._look_again(command)
         undone = tuple(Undone(*entry) for entry in report.get("undone", ()))

@@ -39,6 +39,10 @@ class Confinement(Protocol):
     def enforcement(self) -> Enforcement: ...
 
     @property
+    def limits(self) -> dict[str, str]:
+        """Each limit that is set, and what holds it: `cgroup`, `rlimit` or `doorward`."""
+
+    @property
     def notices(self) -> tuple[str, ...]:
         """Plain sentences a person should read once: what is weaker than it looks."""
 

@@ -62,6 +62,11 @@ class Seatbelt:
                 "On macOS a command cannot be run as another user than the one who starts doorward.",
                 f"Start doorward as {policy.user.name} (sudo -u {policy.user.name} doorward run …).",
             )
+        if policy.limits.set_values():
+            raise SandboxUnavailable(
+                "On macOS nothing holds --memory, --pids, --cpu-time and --files.",
+                "Leave them out, or use ulimit inside.",
+            )
         rules = read_rules(policy)
         if needs_profile(policy):
             if not os.access(self._sandbox_exec, os.X_OK):
@@ -92,6 +97,11 @@ class SeatbeltConfinement:
             return Enforcement("none", "none", "none", "none")
         confined: Layer = "none" if self._policy.mode is Mode.DANGER_FULL_ACCESS else "kernel"
         return Enforcement(confined, "none" if self._policy.network == "full" else "kernel", confined, "none")
+
+    @property
+    def limits(self) -> dict[str, str]:
+        """None: `prepare` refuses them."""
+        return {}
 
     @property
     def notices(self) -> tuple[str, ...]:

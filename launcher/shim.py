@@ -40,6 +40,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     import signal
     from typing import Any, NoReturn
+
+    from doorward.launcher.cgroups import Cgroup
+    from doorward.launcher.cpu_time import Budget
+    from doorward.launcher.limits import Measured
 else:
     import _signal as signal  # the same functions without the enums, which cost 0.5 ms
 
@@ -96,6 +100,9 @@ class Shim:
         self._released = False
         self._ready = False  # the proxy has the listeners, so the command may start
         self._inherited: tuple[int, ...] = ()
+        self._limited = False
+        self._measured: Measured
+        self._cgroup: Cgroup | None = None
 
     def live(self, flags: int) -> None:
         """Set up, start, attend, undo, report."""
@@ -115,6 +122,7 @@ class Shim:
             if self._ours_first:
                 self._hand_over(launch)
             self._ready = self._ours_first or not launch.network
+            self._limit(launch)
             self._look_after(launch)
             result = self._start_and_attend(launch)
         except Refused as refused:
@@ -123,8 +131,13 @@ class Shim:
             self._end_everything()
             self._keeper.put_back(final=True)
             become_root(self._user)
+            if self._cgroup is not None:
+                self._measured = self._cgroup.measured(self._measured)
+                self._cgroup.remove()
             if self._guard is not None:
                 self._guard.close()
+        if self._limited:
+            result["measured"] = list(self._measured)
         result["undone"] = [list(undone) for undone in _shortened(self._keeper.report)]
         try:
             os.write(self._channel, dumps(result).encode() + b"\n")
@@ -220,6 +233,27 @@ class Shim:
             raise Refused("identity", error.errno or errno.EIO) from error
         self._keeper = Keeper(watches)
 
+    def _limit(self, launch: Launch) -> None:
+        if not launch.held:
+            return
+        from doorward.launcher.limits import Measured  # for runs with limits only
+
+        self._limited = True
+        self._measured = Measured()
+        if launch.cgroup:
+            from doorward.launcher.cgroups import Cgroup
+
+            grouped = {name for name, holder in launch.held if holder == "cgroup"}
+            limits = launch.limits
+            try:
+                self._cgroup = Cgroup.make(
+                    launch.cgroup,
+                    memory=limits.memory if "memory" in grouped else None,
+                    pids=limits.pids if "pids" in grouped else None,
+                )
+            except OSError as error:
+                raise Refused("limits", error.errno or errno.EIO) from error
+
     # --- the start
 
     def _start_and_attend(self, launch: Launch) -> dict[str, Any]:
@@ -239,9 +273,12 @@ class Shim:
             from doorward.launcher.syscalls import adopt_orphans
 
             adopt_orphans()
+        group = "" if self._cgroup is None else self._cgroup.path
         child = os.fork()
         if child == 0:
-            Starter(launch, self._ours_first, self._block, status_writer, fault_writer, own, self._inherited).start()
+            Starter(
+                launch, self._ours_first, self._block, status_writer, fault_writer, own, self._inherited, group
+            ).start()
         self._started = child
         for descriptor in (status_writer, fault_writer, own, *_distinct(launch.stdio)):
             os.close(descriptor)
@@ -262,12 +299,14 @@ class Shim:
         killed = False
         pending: list[tuple[int, float]] = []
         next_look = 0.0
+        budget = self._budget(launch)
         while True:
             timeout = _milliseconds(
                 0.0 if b"\n" in self._buffer else None,  # an order came together with the plan
                 None if alive else patience,
                 next_look if watch.changed else None,
                 time.monotonic() + _SIGNAL_RETRY_S if pending else None,
+                budget.due if budget is not None else None,
             )
             ready = dict(poll.poll(timeout))
             now = time.monotonic()
@@ -306,17 +345,28 @@ class Shim:
                 break
             if self._released and self._ready:
                 self._released = False
+                if budget is not None:
+                    budget.start(self._top())
                 os.write(self._block, b"x")
             if watch.changed and now >= next_look:
                 watch.changed = False
                 self._keeper.put_back(final=False)
                 next_look = now + _WATCH_INTERVAL_S
             pending = [(number, until) for number, until in pending if not self._signal(launch, number) and now < until]
+            if budget is not None and budget.due is not None and now >= budget.due:
+                if budget.ended_at is not None:
+                    budget.due = None
+                    self._kill()
+                elif budget.used_up(self._top()):
+                    budget.end(now)
+                    pending.append((signal.SIGXCPU, now + _SIGNAL_PATIENCE_S))
             if not alive and now >= patience:
                 alive = True
                 error = {"step": "silent", "errno": errno.ETIMEDOUT}
                 self._kill()
         _, wait_status = os.waitpid(self._started, 0)
+        if budget is not None:
+            self._measured = self._measured._replace(time_used_up=budget.ended_at is not None)
         self._started = 0
         status += _rest(self._status)
         if error is None:
@@ -324,6 +374,17 @@ class Shim:
             text = _rest(fault)
             error = loads(text) if text else None
         return {"status": wait_status, "exit_code": exit_code(status), "killed": killed, "error": error}
+
+    def _top(self) -> int:
+        """The process that everything of the run is below, at every moment."""
+        return self._started if self._own_pids else os.getpid()
+
+    def _budget(self, launch: Launch) -> Budget | None:
+        if launch.limits.cpu_time is None:
+            return None
+        from doorward.launcher.cpu_time import Budget
+
+        return Budget(launch.limits.cpu_time)
 
     def _orders(self, poll: select.poll, readable: bool) -> list[dict[str, Any]]:
         piece = os.read(self._channel, 1 << 16) if readable else b""

@@ -33,6 +33,7 @@ class Starter:
         fault: int,
         shim: int,
         ignored: tuple[int, ...],
+        cgroup: str = "",
     ) -> None:
         self._launch = launch
         self._plan = launch.plan
@@ -42,12 +43,19 @@ class Starter:
         self._fault = fault
         self._shim = shim
         self._ignored = ignored
+        self._cgroup = cgroup
         self._step = "start"
 
     def start(self) -> NoReturn:
         """Never returns; a failure before exec goes to `fault` as one JSON object."""
         try:
             become_root(self._launch.user)
+            if self._cgroup:
+                from doorward.launcher.cgroups import join
+
+                self._step = "limits"
+                join(self._cgroup)
+            self._step = "start"
             self._bind_life()
             if not self._launch.bubblewrap:
                 self._become_command()
@@ -89,8 +97,9 @@ class Starter:
         os.chdir(self._launch.cwd)
         self._place(list(self._launch.stdio[:3]))
         shim_signals.give(self._ignored)
-        self._step = "exec"
         env = dict(self._launch.env)
+        self._set_limits()
+        self._step = "exec"
         try:
             os.execvpe(argv[0], argv, env)
         except OSError as error:
@@ -128,8 +137,20 @@ class Starter:
             argv += ("--", *self._launch.argv)
         self._place(sources)
         shim_signals.give(self._ignored)
+        words = [os.fsencode(text) for text in argv]
+        self._set_limits()
         self._step = "exec bwrap"
-        os.execve(path, [os.fsencode(text) for text in argv], {})
+        os.execve(path, words, {})
+
+    def _set_limits(self) -> None:
+        """Last, since they hold for this process too."""
+        if self._launch.held:
+            from doorward.launcher.limits import set_kernel_limits
+
+            self._step = "limits"
+            set_kernel_limits(
+                self._launch.limits, dict(self._launch.held), other_user=self._launch.user is not None
+            )
 
     def _prepare_mounts(self, streams: list[int]) -> None:
         """A mount namespace of ours: mounts the host makes later do not come in writable behind bubblewrap's

@@ -251,11 +251,14 @@ def exec(
     enforcement: Mapping[str, str],
     environment: Sequence[Mapping[str, Any]],
     fingerprint_key: str | None,
+    withheld: Sequence[str] = (),
+    limits: Mapping[str, str] | None = None,
     output: Literal["recorded", "not-recorded"] = "recorded",
     terminal: bool = False,
 ) -> Item:
     """What is about to start; written before it does. `enforcement` is `{"filesystem", "network", "process",
     "syscalls"}`, each `kernel`, `env-only` or `none`; `environment` and `fingerprint_key` come from `environment.py`.
+    `withheld` are names of variables the command does not get, `limits` says of each that is set what holds it.
     """
     return "exec", {
         "turn": turn,
@@ -265,6 +268,8 @@ def exec(
         "enforcement": dict(enforcement),
         "environment": list(environment),
         "fingerprint_key": fingerprint_key,
+        "withheld": list(withheld),
+        "limits": dict(limits or {}),
         "output": output,
         "terminal": terminal,
     }
@@ -296,9 +301,11 @@ def observation(
     enforcement: Mapping[str, str] | None = None,
     duration_s: float = 0.0,
     notes: Sequence[str] = (),
+    limits_hit: Sequence[Mapping[str, Any]] = (),
 ) -> Item:
     """What the caller gets back. `output` is `OutputRecord.to_json()`, None when it was not recorded; `refusals` are
-    the ordinals of this turn's refusal records; `notes` are plain sentences (a time-out, a proxy that died)."""
+    the ordinals of this turn's refusal records; `notes` are plain sentences (a time-out, a proxy that died);
+    `limits_hit` are `{"limit", "value", "by", "message"}`."""
     return "observation", {
         "turn": turn,
         "success": success,
@@ -308,6 +315,7 @@ def observation(
         "refusals": list(refusals),
         "enforcement": None if enforcement is None else dict(enforcement),
         "notes": list(notes),
+        "limits_hit": [dict(each) for each in limits_hit],
         "output": None if output is None else dict(output),
     }
 

@@ -30,6 +30,10 @@ POLICY_OPTIONS = (
     Option("config", "any configuration key", "KEY=VALUE", "c", repeat=True),
     Option("profile", "a profile of $DOORWARD_HOME/profiles", "NAME"),
     Option("require", "refuse to run with less than this (default full)", "LEVEL", choices=("full", "best-effort")),
+    Option("memory", "no more memory than this (512M, 2G)", "SIZE"),
+    Option("pids", "no more processes and threads than this", "N"),
+    Option("cpu-time", "no more processor time than this (90s, 5m)", "DURATION"),
+    Option("files", "no more open files a process than this", "N"),
     Option("user", "run the command as this user (root only)", "NAME"),
     Option("dangerously-bypass-approvals-and-sandbox", "no approvals, no sandbox; the rollout and `forbidden` stay"),
 )  # fmt: skip
@@ -49,7 +53,10 @@ _FLAGS = {
     "ask-for-approval": "approval_policy",
     "network": "network.mode",
     "require": "require",
+    "memory": "limits.memory",
+    "cpu-time": "limits.cpu_time",
 }
+_NUMBERS = {"pids": "limits.pids", "files": "limits.files"}
 _LISTS = {
     "add-dir": "filesystem.write",
     "read-only": "filesystem.read_only",
@@ -64,6 +71,7 @@ _LISTS = {
 def opening_of(command: str, parsed: Parsed) -> dict[str, Any]:
     """The document `opening.open_supervisor` reads, from the options given."""
     flags: dict[str, object] = {key: parsed.last(name) for name, key in _FLAGS.items() if parsed.has(name)}
+    flags |= {key: _number(parsed.last(name)) for name, key in _NUMBERS.items() if parsed.has(name)}
     flags |= {key: list(parsed.all(name)) for name, key in _LISTS.items() if parsed.has(name)}
     for switch, on in (("enable", True), ("disable", False)):
         flags |= {f"features.{name}": on for name in parsed.all(switch)}
@@ -85,6 +93,11 @@ def command_of(command: str, parsed: Parsed) -> tuple[tuple[str, ...], str]:
     if not parsed.words:
         raise UsageError(f"doorward {command}: no command given; doorward {command} -- CMD")
     return parsed.words, working_folder(parsed.last("cd") or None)
+
+
+def _number(text: str) -> int | str:
+    """What is no number stays text, and is told as a mistake where the key is checked."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 12 else text
 
 
 def seconds(command: str, name: str, text: str) -> float:

@@ -24,6 +24,7 @@ from doorward.launcher import bubblewrap, linux
 from doorward.launcher.interface import (
     Command,
     Identity,
+    Limits,
     Mode,
     SandboxPolicy,
     SandboxUnavailable,
@@ -51,6 +52,7 @@ class Driver:
         if "user" in policy:
             name, uid, gid, groups = policy["user"]
             policy["user"] = Identity(name, uid, gid, tuple(groups))
+        policy["limits"] = Limits(**policy.get("limits", {}))
         path = self.told.get("search_path")
         if "setup_deadline" in self.told:
             linux.SETUP_DEADLINE_S = bubblewrap._VERSION_DEADLINE_S = self.told["setup_deadline"]
@@ -76,6 +78,7 @@ class Driver:
             **results[-1],
             "enforcement": list(confinement.enforcement),
             "notices": list(confinement.notices),
+            "limits": confinement.limits,
             "environment": env,
             "left": children(),
         }
@@ -110,6 +113,7 @@ class Driver:
             "exit_code": outcome.exit_code,
             "signal": outcome.signal,
             "failure": list(outcome.failure) if outcome.failure else None,
+            "limits_hit": [list(hit) for hit in outcome.limits_hit],
             "undone": [list(undone) for undone in outcome.undone],
             "stdout": self.output["stdout"].decode("utf-8", "surrogateescape"),
             "stderr": self.output["stderr"].decode("utf-8", "surrogateescape"),

@@ -63,6 +63,16 @@ def test_pass_env_brings_one_in_and_only_that_one() -> None:
     assert inner.withheld == ("B_TOKEN",)
 
 
+@pytest.mark.parametrize(
+    ("inherit", "withheld"),
+    [("all", ("A_TOKEN",)), ("core", ("A_TOKEN", "EDITOR")), ("none", ("A_TOKEN", "EDITOR", "HOME"))],
+)
+def test_every_variable_that_stays_outside_is_named(inherit: str, withheld: tuple[str, ...]) -> None:
+    """Proxy variables are no loss: they are replaced."""
+    outer = {"A_TOKEN": "x", "EDITOR": "vi", "HOME": "/h", "HTTP_PROXY": "http://old.test"}
+    assert build(outer, inherit=inherit).withheld == withheld
+
+
 def test_inherit_core_and_none() -> None:
     outer = {"PATH": "/bin", "LC_ALL": "C", "EDITOR": "vi"}
     assert build(outer, inherit="core").variables == {"PATH": "/bin", "LC_ALL": "C"}

@@ -2,7 +2,7 @@
 
 import pytest
 
-from doorward.launcher.interface import Identity, Stdio
+from doorward.launcher.interface import Identity, Limits, Stdio
 from doorward.launcher.launch import Launch, launch_from
 from doorward.launcher.plan import Plan
 from doorward.launcher.protected import Watch
@@ -24,6 +24,9 @@ def launch(stdio=Stdio(3, 4, 5), handover=-1, user=None):  # noqa: B008
         cache_dir="/c",
         scoped=True,
         user=user,
+        limits=Limits(memory=1 << 40, cpu_time=0.5),
+        held=(("memory", "cgroup"), ("cpu_time", "doorward")),
+        cgroup="/sys/fs/cgroup/a",
         stdio=stdio,
         handover=handover,
     )
