@@ -1,9 +1,14 @@
 """Lists the sessions of a home from their files alone."""
 
+from typing import TYPE_CHECKING
+
 from doorward.named_tuple import NamedTuple
 from doorward.sessions.folders import Problem, rollouts
 from doorward.sessions.home import Home, StoreError
 from doorward.sessions.summary import SessionSummary, summarise
+
+if TYPE_CHECKING:
+    from doorward.sessions.filters import Filter
 
 
 class Listing(NamedTuple):
@@ -13,7 +18,9 @@ class Listing(NamedTuple):
     problems: tuple[Problem, ...]
 
 
-def list_sessions(home: Home, *, archived: bool | None = False, limit: int | None = None) -> Listing:
+def list_sessions(
+    home: Home, *, archived: bool | None = False, limit: int | None = None, only: "Filter | None" = None
+) -> Listing:
     """Sessions by time of creation, newest first. `archived`: only active (False), only archived (True), both (None).
 
     With `limit`, files are looked at only until so many are found. One bad file never hides another.
@@ -32,6 +39,8 @@ def list_sessions(home: Home, *, archived: bool | None = False, limit: int | Non
                 continue
             try:
                 summary = summarise(found)
+                if only and not only.holds(summary):
+                    continue
             except StoreError as error:
                 problems.append(Problem(found.path, str(error).removeprefix(f"{found.path} is ").strip()))
                 continue

@@ -16,14 +16,16 @@ from collections.abc import Callable
 from typing import Any, Self, TypeVar
 
 from doorward.named_tuple import NamedTuple
+from doorward.sessions.filters import Filter
 from doorward.sessions.folders import Found, Problem, rollouts
+from doorward.sessions.head import Head
+from doorward.sessions.heads import move_head
 from doorward.sessions.home import Home, StoreError
 from doorward.sessions.listing import Listing, list_sessions
 from doorward.sessions.mirror_file import MirrorBusy, Unusable, connected, file_is_not_at_fault, set_aside
+from doorward.sessions.search_text import Texts, clean, texts_of
 from doorward.sessions.stored_file import open_stored
-from doorward.sessions.summary import SessionSummary, summarise
-from doorward.sessions.tail import SEARCH_LIMIT, tail_within
-from doorward.sessions.verify import Head
+from doorward.sessions.summary import SessionSummary, summary_of
 
 _COLUMNS = "id, name, cwd, created_at, updated_at, archived, turns, refused, path, notes"
 _Result = TypeVar("_Result")
@@ -69,13 +71,17 @@ class Mirror:
         """Brings the rows in line with the files: new, changed, moved, archived and deleted ones."""
         return self._recovering(self._refresh)
 
-    def sessions(self, *, archived: bool | None = False, limit: int | None = None) -> tuple[SessionSummary, ...]:
+    def sessions(
+        self, *, archived: bool | None = False, limit: int | None = None, only: Filter | None = None
+    ) -> tuple[SessionSummary, ...]:
         """As `list_sessions`, from the rows alone."""
-        where = "" if archived is None else f"WHERE archived = {archived:d}"
-        query = f"SELECT {_COLUMNS} FROM sessions {where} ORDER BY created_at DESC, id DESC LIMIT ?"
+        where, values = (only or Filter()).conditions()
+        if archived is not None:
+            where += f" AND archived = {archived:d}"
+        query = f"SELECT {_COLUMNS} FROM sessions WHERE {where} ORDER BY created_at DESC, id DESC LIMIT ?"
 
         def read() -> tuple[SessionSummary, ...]:
-            rows = self._database.execute(query, (-1 if limit is None else limit,))
+            rows = self._database.execute(query, [*map(_encoded, values), -1 if limit is None else limit])
             return tuple(self._summary(row) for row in rows)
 
         return self._recovering(read)
@@ -128,7 +134,7 @@ class Mirror:
         return refreshed
 
     def _compared(self) -> Refreshed:
-        query = "SELECT path, id, archived, size, modified_ns FROM sessions"
+        query = "SELECT path, id, archived, size, modified_ns, searched, key FROM sessions"
         known = {_decoded(path): rest for path, *rest in self._database.execute(query)}
         problems: list[Problem] = []
         listed: dict[str, str] = {}
@@ -153,7 +159,9 @@ class Mirror:
         here = {self._relative(path) for path in listed.values()}
         for path, (identifier, *_) in known.items():
             if path not in here:
-                self._database.execute("DELETE FROM sessions WHERE path = ?", (_encoded(path),))
+                key = known[path][-1]
+                for table, column in (("sessions", "key"), ("hosts", "key"), ("words", "rowid")):
+                    self._database.execute(f"DELETE FROM {table} WHERE {column} = ?", (key,))
                 if identifier not in listed and identifier not in unreadable:
                     problems.append(Problem(f"{self._home.path}/{path}", "its file is missing"))
         return Refreshed(len(listed), len(known), both, tuple(problems))
@@ -164,32 +172,44 @@ class Mirror:
 
     def _compare(self, found: Found, path: str, row: list[Any] | None) -> None:
         status = os.stat(found.path, follow_symlinks=False)
-        if row is not None and row[1:] == [found.archived, status.st_size, status.st_mtime_ns]:
+        if row is not None and row[1:4] == [found.archived, status.st_size, status.st_mtime_ns]:
             return
-        summary = summarise(found)
-        note = self._move_head(found)
+        descriptor = open_stored(found.path)
+        try:
+            plain = os.fstat(descriptor).st_size
+            summary = summary_of(found, descriptor, status)
+            note = move_head(self._database, found.id, descriptor, plain)
+            # a file that only grew is read on from where it was read to
+            before, searched, key = (row[2], row[4], row[5]) if row is not None else (0, 0, None)
+            grown = key is not None and status.st_size > before and found.path.endswith(".jsonl")
+            texts, searched = texts_of(descriptor, searched if grown else 0, plain)
+        finally:
+            os.close(descriptor)
         notes = summary.notes if note is None else (*summary.notes, note)
         fields = summary._replace(path=path)._asdict()
         fields |= {"notes": "\n".join(notes), "size": status.st_size, "modified_ns": status.st_mtime_ns}
+        fields |= {"searched": searched, "key": key}
         names, marks = ", ".join(fields), ", ".join("?" * len(fields))
         values = [_encoded(value) for value in fields.values()]
-        self._database.execute(f"REPLACE INTO sessions ({names}) VALUES ({marks})", values)
+        cursor = self._database.execute(f"REPLACE INTO sessions ({names}) VALUES ({marks})", values)
+        self._index(cursor.lastrowid if key is None else key, summary.name, texts, grown=grown)
 
-    def _move_head(self, found: Found) -> str | None:
-        """Takes the head digest of a file; returns a note when the file ends before the one that was seen."""
-        descriptor = open_stored(found.path)
-        try:
-            tail = tail_within(descriptor, os.fstat(descriptor).st_size, SEARCH_LIMIT)
-        finally:
-            os.close(descriptor)
-        seen = self._database.execute("SELECT ordinal FROM heads WHERE id = ?", (found.id,)).fetchone()
-        ordinal = tail.ordinal if tail is not None and tail.linked_end else None
-        if seen is not None and (ordinal is None or ordinal < seen[0]):
-            return f"ends before record {seen[0]}, which was seen: doorward verify {found.id}"
-        if tail is not None and ordinal is not None:
-            head = (found.id, ordinal, tail.chain)
-            self._database.execute("REPLACE INTO heads (id, ordinal, chain) VALUES (?, ?, ?)", head)
-        return None
+    def _index(self, key: int | None, name: str | None, texts: Texts, *, grown: bool) -> None:
+        """Makes the words and hosts of a session those in `texts`, or with `grown` adds these."""
+        if grown:
+            query = "SELECT names, commands, messages FROM words WHERE rowid = ?"
+            row = self._database.execute(query, (key,)).fetchone()
+            texts = Texts(*row).plus(texts) if row else texts
+        else:
+            self._database.execute("DELETE FROM hosts WHERE key = ?", (key,))
+        self._database.executemany("REPLACE INTO hosts VALUES (?, ?)", [(key, host) for host in texts.hosts])
+        hosts = [host for (host,) in self._database.execute("SELECT host FROM hosts WHERE key = ?", (key,))]
+        names = "\n".join(dict.fromkeys((*texts.names.split("\n"), clean(name or ""))))
+        self._database.execute("DELETE FROM words WHERE rowid = ?", (key,))
+        self._database.execute(
+            "INSERT INTO words (rowid, names, commands, hosts, messages) VALUES (?, ?, ?, ?, ?)",
+            (key, names, texts.commands, "\n".join(hosts), texts.messages),
+        )
 
     def _summary(self, row: tuple[Any, ...]) -> SessionSummary:
         fields = dict(zip(_COLUMNS.split(", "), map(_decoded, row), strict=True))
@@ -199,35 +219,21 @@ class Mirror:
         return SessionSummary(**fields)
 
 
-def mirrored_listing(home: Home, *, archived: bool | None = False, limit: int | None = None) -> Listing:
+def mirrored_listing(
+    home: Home, *, archived: bool | None = False, limit: int | None = None, only: Filter | None = None
+) -> Listing:
     """`list_sessions` through the index; from the files where it cannot be had. A rebuild is among the problems."""
     try:
         with Mirror.open(home) as mirror:
             found = mirror.refresh().problems
-            sessions = mirror.sessions(archived=archived, limit=limit)
+            sessions = mirror.sessions(archived=archived, limit=limit, only=only)
             notices = [Problem(home.mirror, notice.removeprefix(f"{home.mirror} ")) for notice in mirror.notices]
     except MirrorBusy as busy:
-        listing = list_sessions(home, archived=archived, limit=limit)
+        listing = list_sessions(home, archived=archived, limit=limit, only=only)
         told = Problem(home.mirror, str(busy).removeprefix(f"{home.mirror} "))
         return listing._replace(problems=(*listing.problems, told))
     notes = [Problem(session.path, note) for session in sessions for note in session.notes]
     return Listing(sessions, (*found, *notes, *notices))
-
-
-def kept_heads(home: Home) -> dict[str, Head]:
-    """The last head digest that was seen of each session; empty where there is no usable index. Nothing is made."""
-    if not os.path.lexists(home.mirror):
-        return {}
-    try:
-        database = connected(home.mirror)
-    except (MirrorBusy, Unusable):
-        return {}
-    try:
-        return {id: Head(*rest) for id, *rest in database.execute("SELECT id, ordinal, chain FROM heads")}
-    except sqlite3.DatabaseError:
-        return {}
-    finally:
-        database.close()
 
 
 def _encoded(value: Any) -> Any:

@@ -10,15 +10,19 @@ from doorward.sessions.ids import uuid7
 
 BUSY_S = 1.0
 """Seconds that another process's lock is waited for."""
-VERSION = 1
+VERSION = 2
 """Of the tables; a file of any other version, older or newer, is made anew."""
 
 _TABLES = """
 CREATE TABLE sessions (
-    path TEXT PRIMARY KEY, id TEXT NOT NULL, archived INTEGER NOT NULL, name TEXT, cwd TEXT,
+    key INTEGER PRIMARY KEY,
+    path TEXT UNIQUE NOT NULL, id TEXT NOT NULL, archived INTEGER NOT NULL, name TEXT, cwd TEXT,
     created_at TEXT NOT NULL, updated_at TEXT NOT NULL, turns INTEGER, refused INTEGER, notes TEXT NOT NULL,
-    size INTEGER NOT NULL, modified_ns INTEGER NOT NULL
-) WITHOUT ROWID;
+    size INTEGER NOT NULL, modified_ns INTEGER NOT NULL, searched INTEGER NOT NULL
+);
+CREATE TABLE hosts (key INTEGER NOT NULL, host TEXT NOT NULL, PRIMARY KEY (key, host)) WITHOUT ROWID;
+CREATE INDEX hosts_by_name ON hosts (host);
+CREATE VIRTUAL TABLE words USING fts5 (names, commands, hosts, messages, detail = 'full');
 CREATE INDEX sessions_by_time ON sessions (archived, created_at, id);
 CREATE TABLE heads (id TEXT PRIMARY KEY, ordinal INTEGER NOT NULL, chain TEXT NOT NULL) WITHOUT ROWID;
 """
@@ -82,6 +86,7 @@ def _make(path: str) -> None:
         except FileExistsError:
             pass  # another process was first
     except sqlite3.DatabaseError as error:
+        # also where SQLite was built without full-text search: the files answer then
         raise MirrorBusy(f"{path} cannot be made: {error}") from error
     finally:
         for suffix in ("", "-wal", "-shm"):

@@ -48,16 +48,21 @@ def summarise(found: Found) -> SessionSummary:
     """Raises StoreError when the file cannot be read, or is empty."""
     descriptor = open_stored(found.path)
     try:
-        status = os.fstat(descriptor)
-        if status.st_size == 0:
-            raise StoreError(f"{found.path} is empty: its session never started")
-        notes: list[str] = []
-        meta = session_meta(descriptor, status.st_size)
-        totals, updated = _last(descriptor, status.st_size)
+        return summary_of(found, descriptor, os.stat(found.path, follow_symlinks=False))
     except OSError as error:
         raise StoreError(f"cannot read {found.path}: {error.strerror}") from error
     finally:
         os.close(descriptor)
+
+
+def summary_of(found: Found, descriptor: int, status: os.stat_result) -> SessionSummary:
+    """The same of an open file with this `status` on the disk. Raises StoreError when it is empty; OSError passes."""
+    size = os.fstat(descriptor).st_size
+    if size == 0:
+        raise StoreError(f"{found.path} is empty: its session never started")
+    notes: list[str] = []
+    meta = session_meta(descriptor, size)
+    totals, updated = _last(descriptor, size)
     if meta is None:
         notes.append("has no readable session_meta at its start")
         meta = {}

@@ -17,6 +17,7 @@ from typing import Any, Literal
 
 from doorward.named_tuple import NamedTuple
 from doorward.sessions import chain
+from doorward.sessions.head import Head
 from doorward.sessions.home import StoreError
 from doorward.sessions.long_line import ends
 from doorward.sessions.reading import LINE_LIMIT, raw_lines
@@ -24,13 +25,6 @@ from doorward.sessions.stored_file import open_stored
 
 _CHUNK = 1 << 20
 _ORDINAL = re.compile(rb'\{"timestamp":"[^"]{0,40}","ordinal":([0-9]{1,18}),')
-
-
-class Head(NamedTuple):
-    """A line as it was seen earlier."""
-
-    ordinal: int
-    chain: str
 
 
 class Finding(NamedTuple):

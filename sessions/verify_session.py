@@ -6,9 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from doorward.named_tuple import NamedTuple
 from doorward.sessions import chain
 from doorward.sessions.folders import Found, Problem
+from doorward.sessions.head import Head
 from doorward.sessions.history import Segment, segments
 from doorward.sessions.home import Home, StoreError
-from doorward.sessions.verify import Head, Verification, verify
+from doorward.sessions.verify import Verification, verify
 
 
 class Checked(NamedTuple):

@@ -10,8 +10,9 @@ from typing import Any
 from doorward.commands.named_session import store, the_session
 from doorward.errors import UsageError
 from doorward.options import HelpWanted, Option, Parsed, help_text, parse
+from doorward.sessions.head import Head
 from doorward.sessions.home import Home
-from doorward.sessions.verify import Head, Verification
+from doorward.sessions.verify import Verification
 from doorward.summary import printable
 
 _OPTIONS = (
@@ -94,7 +95,7 @@ def _all(home: Home, parsed: Parsed) -> int:
 
 def _heads(home: Home) -> Mapping[str, Head]:
     """The head digests that the mirror keeps; none where it cannot be had."""
-    from doorward.sessions.mirror import kept_heads
+    from doorward.sessions.heads import kept_heads
 
     return kept_heads(home)
 

@@ -246,7 +246,7 @@ def test_without_an_index_nothing_is_lost_but_proof(home: Home, filled: list[str
 
 
 def test_unchanged_files_are_not_read_again(home: Home, filled: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("doorward.sessions.mirror.summarise", lambda found: pytest.fail(f"{found.path} was read"))
+    monkeypatch.setattr("doorward.sessions.mirror.summary_of", lambda found, *_: pytest.fail(f"{found.path} was read"))
     assert len(mirrored_listing(home).sessions) == 6
 
 

@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 
 from doorward.sessions import chain
+from doorward.sessions.head import Head
 from doorward.sessions.home import Home, StoreError
 from doorward.sessions.rollout import Rollout
-from doorward.sessions.verify import Head, verify
+from doorward.sessions.verify import verify
 
 ID = "019ad1d2-0000-7000-8000-000000000001"
 

@@ -4,8 +4,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from doorward.sessions.folders import Found, rollouts
+from doorward.sessions.head import Head
 from doorward.sessions.home import Home
-from doorward.sessions.verify import Head
 from doorward.sessions.verify_session import verify_many
 
 New = Callable[..., str]
