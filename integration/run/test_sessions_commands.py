@@ -46,7 +46,8 @@ def test_a_bad_line_loses_only_itself(doorward: Any) -> None:
 def test_sessions_are_found_by_what_they_did(doorward: Any, origin: Any, tmp_path: Any) -> None:
     first = doorward("run", "--json", *origin.reach(), "--", "curl", "-sS", origin.url()).document["session"]
     second = doorward("run", "--json", "--", "curl", "-sS", "http://b.test/").document["session"]
-    third = doorward("run", "--json", "--name", "nightly", "-C", str(tmp_path / "user"), "--", "true").document["session"]
+    named = ("--name", "nightly", "-C", str(tmp_path / "user"))
+    third = doorward("run", "--json", *named, "--", "true").document["session"]
 
     def found(*options: str) -> list[str]:
         return [row["id"] for row in doorward("sessions", "--json", *options).document]
