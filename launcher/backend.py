@@ -22,7 +22,11 @@ def backend() -> Backend:
         from doorward.launcher.seatbelt import Seatbelt
 
         return Seatbelt()
+    if platform == "win32":
+        from doorward.launcher.windows import Windows
+
+        return Windows()
     raise SandboxUnavailable(
         f"doorward has no sandbox for {platform}, and runs nothing without one.",
-        "Use Linux or macOS; a container or a virtual machine with Linux will do.",
+        "Use Linux; a container or a virtual machine with Linux will do.",
     )

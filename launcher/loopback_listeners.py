@@ -10,7 +10,7 @@ dials IPv4 as a mapped address (`::ffff:127.0.0.1`, gRPC), which Seatbelt does n
 import errno
 import json
 import sys
-from _socket import AF_INET, AF_INET6, IPPROTO_IPV6, IPV6_V6ONLY, SCM_RIGHTS, SOCK_STREAM, SOL_SOCKET
+from _socket import AF_INET, AF_INET6, IPPROTO_IPV6, IPV6_V6ONLY, SOCK_STREAM
 from _socket import socket as Socket
 
 from doorward.named_tuple import NamedTuple
@@ -33,6 +33,8 @@ class Listeners(NamedTuple):
 
     def hand_over(self, channel: Socket, run: str, policy_id: str) -> None:
         """Sends each listener in a message of its own (unix(4) of macOS, SCM_RIGHTS). Raises OSError."""
+        from _socket import SCM_RIGHTS, SOL_SOCKET  # which Windows has no use for
+
         text = json.dumps({"run": run, "policy": policy_id, "listener": "proxy", "port": self.port}).encode()
         for listener in self.sockets:
             rights = listener.fileno().to_bytes(4, sys.byteorder)

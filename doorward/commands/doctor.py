@@ -14,7 +14,7 @@ from doorward.summary import printable
 
 _OPTIONS = (
     Option("json", "one JSON document"),
-    Option("render", "print what that platform's door would use for -- CMD", "PLATFORM", choices=("macos",)),
+    Option("render", "print what that platform's door would use for -- CMD", "PLATFORM", choices=("macos", "windows")),
 )
 
 # Runs inside: each line tells what a probe saw there. Nothing outside the sandbox can be changed by it.

@@ -1,6 +1,6 @@
-"""`doorward doctor --render PLATFORM`: what that platform's door would be told, for the policy given here.
+"""`doorward doctor --render macos|windows`: what that platform's door would be told, for the policy given here.
 
-Nothing is run and nothing is changed. Paths are those of this machine.
+Nothing is run and nothing is changed. Paths are those of this machine; on one without drives `/a` is shown as `C:\\a`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from doorward.launcher.interface import Mode, SandboxPolicy, SandboxUnavailable,
 from doorward.options import HelpWanted, Option, help_text, parse
 
 _OPTIONS = (
-    Option("render", "the platform", "PLATFORM", choices=("macos",)),
+    Option("render", "the platform", "PLATFORM", choices=("macos", "windows")),
     Option("json", "one JSON document"),
     *POLICY_OPTIONS,
 )
@@ -77,6 +77,75 @@ def _macos(policy: SandboxPolicy, argv: tuple[str, ...], cwd: str) -> tuple[Mapp
     return document, f"{profile.text}\n" + "\n".join(lines) + "\n"
 
 
+def _windows(policy: SandboxPolicy, argv: tuple[str, ...], cwd: str) -> tuple[Mapping[str, Any], str]:
+    from doorward.launcher.windows import enforcement_of
+    from doorward.launcher.windows_plan import JOB_LIMITS, LOW_INTEGRITY, TOKEN_FLAGS, check_network, make_plan
+
+    drive = "" if os.name == "nt" else "C:"
+
+    def there(path: str) -> str:
+        path = os.path.expanduser(path)
+        return drive + path.replace("/", "\\") if path.startswith("/") else path
+
+    def here(path: str) -> str:
+        return path.removeprefix(drive).replace("\\", "/") if drive else path
+
+    def look(path: str) -> Any:
+        path = here(path)
+        return "directory" if os.path.isdir(path) else "file" if os.path.lexists(path) else ""
+
+    policy = policy._replace(
+        mode=Mode(policy.mode),
+        workspace=there(policy.workspace),
+        home=there(policy.home),
+        write=tuple(map(there, policy.write)),
+        read_only=tuple(map(there, policy.read_only)),
+        deny_read=tuple(map(there, policy.deny_read)),
+    )
+    try:
+        notices, refused = check_network(policy), None
+    except SandboxUnavailable as error:
+        notices, refused = (), f"{error.sentence} {error.remedy}"
+    temporary = there("/Users/NAME/AppData/Local/Temp/doorward-run")
+    plan = make_plan(policy, temporary, look, lambda path: there(os.path.realpath(here(path))))
+    entries = [
+        {"path": change.path, "effect": "allow" if change.mode == 1 else "deny", "access": f"{change.access:#x}",
+         "inheritance": change.inheritance}
+        for change in plan.changes if change.access
+    ]  # fmt: skip
+    labels = [{"path": change.path, "label": change.label} for change in plan.changes if change.label]
+    token = {
+        "flags": f"{TOKEN_FLAGS:#x}", "restricting": [*plan.restricting, "the logon session's"],
+        "integrity": LOW_INTEGRITY,
+    }  # fmt: skip
+    document: dict[str, Any] = {
+        "platform": "windows",
+        "refused": refused,
+        "enforcement": enforcement_of(policy)._asdict(),
+        "notices": list(notices),
+        "cwd": there(cwd),
+        "argv": list(argv),
+        "token": token if plan.restricted else None,
+        "job": {"limits": f"{JOB_LIMITS:#x}", "ui": "0xff" if plan.restricted else "0x0"},
+        "entries": entries,
+        "labels": labels,
+        "removed_afterwards": list(plan.absent),
+    }
+    lines = [f"refused: {refused}"] if refused else []
+    lines += [f"{layer}: {what}" for layer, what in document["enforcement"].items()]
+    if plan.restricted:
+        lines.append(f"token: flags {token['flags']}, integrity {LOW_INTEGRITY}, restricting SIDs")
+        lines += [f"  {sid}" for sid in token["restricting"]]
+    lines.append(f"job: limits {document['job']['limits']}, user interface {document['job']['ui']}")
+    lines.append(f"entries for {plan.capability}:" if entries else "entries: none")
+    lines += [f"  {entry['effect']:<5} {entry['access']:<9} inherit {entry['inheritance']:<2} {entry['path']}"
+              for entry in entries]  # fmt: skip
+    lines += [f"  label {each['label']} {each['path']}" for each in labels]
+    lines += [f"  removed afterwards if the run makes it: {path}" for path in plan.absent]
+    lines.append(f"command: {' '.join(argv)}")
+    return document, "".join(f"{_one_line(line)}\n" for line in lines)
+
+
 def _one_line(text: str) -> str:
     """A path may hold a newline, and a line of the text after it would no longer be a comment."""
     from doorward.summary import printable
@@ -86,4 +155,5 @@ def _one_line(text: str) -> str:
 
 _RENDERERS: Final[Mapping[str, Callable[[SandboxPolicy, tuple[str, ...], str], tuple[Mapping[str, Any], str]]]] = {
     "macos": _macos,
+    "windows": _windows,
 }

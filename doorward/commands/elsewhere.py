@@ -8,7 +8,8 @@ from typing import Final
 from doorward import exit_status
 
 _REMEDIES: Final = {
-    "darwin": "The sandbox for macOS is there (`doorward doctor --render macos -- CMD` prints its profile).",
+    "darwin": "`doorward doctor --render macos -- CMD` prints what the sandbox for macOS would be told.",
+    "win32": "`doorward doctor --render windows -- CMD` prints what the sandbox for Windows would be told.",
 }
 
 

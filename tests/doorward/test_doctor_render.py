@@ -62,10 +62,30 @@ def test_what_it_is_not_told_is_said(rendered: Any) -> None:
     assert "no command given" in err
     status, _, err = rendered("--render", "beos", "--", "true")
     assert status == 2
-    assert "macos" in err
+    assert "macos|windows" in err
 
 
 def test_a_rule_that_cannot_be_held_is_named(rendered: Any) -> None:
     status, _, err = rendered("--render", "macos", "--deny-read", "x" * 3000, "--", "true")
     assert status == 2
     assert "1023" in err
+
+
+def test_windows(rendered: Any) -> None:
+    status, out, _ = rendered("--render", "windows", "--json", "--network", "full", "--", "make", "all")
+    document = json.loads(out)
+    assert (status, document["platform"], document["refused"]) == (0, "windows", None)
+    assert document["token"]["flags"] == "0xd"
+    assert document["job"] == {"limits": "0x2400", "ui": "0xff"}
+    assert document["enforcement"]["filesystem"] == "kernel"
+    assert any(entry["path"].endswith("work") and entry["effect"] == "allow" for entry in document["entries"])
+    assert any(path.endswith(".bashrc") for path in document["removed_afterwards"])
+
+
+def test_windows_says_what_it_would_refuse(rendered: Any) -> None:
+    status, out, _ = rendered("--render", "windows", "--", "make")
+    assert status == 0
+    assert out.startswith("refused: On Windows the network cannot be held")
+    status, _, err = rendered("--render", "windows", "--deny-read", "x", "--", "make")
+    assert status == 2
+    assert "cannot hide" in err

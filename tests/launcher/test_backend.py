@@ -8,7 +8,7 @@ import pytest
 from doorward.launcher.backend import backend
 from doorward.launcher.interface import SandboxUnavailable
 
-DOORS = {"linux": "Linux", "darwin": "Seatbelt"}
+DOORS = {"linux": "Linux", "darwin": "Seatbelt", "win32": "Windows"}
 
 
 @pytest.mark.parametrize("platform", DOORS)
