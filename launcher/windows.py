@@ -62,6 +62,11 @@ class Windows:
         policy = policy._replace(mode=Mode(policy.mode))
         if policy.user is not None:
             raise SandboxUnavailable("On Windows a command cannot be run as another user.", "Log on as that user.")
+        if set_limits := policy.limits.set_values():
+            raise SandboxUnavailable(
+                f"On Windows nothing holds the limits of a run: {', '.join(set_limits)}.",
+                "Leave them out, or run on Linux.",
+            )
         notices = plans.check_network(policy)
         if self._api is None:
             from doorward.launcher.windows_api import WindowsApi
@@ -95,6 +100,11 @@ class WindowsConfinement:
     def enforcement(self) -> Enforcement:
         """What holds: writes and other processes by the token, the network by nothing."""
         return enforcement_of(self._policy)
+
+    @property
+    def limits(self) -> dict[str, str]:
+        """None is held, and none was asked for."""
+        return {}
 
     @property
     def notices(self) -> tuple[str, ...]:

@@ -8,7 +8,16 @@ import socket
 import pytest
 
 from doorward.launcher import windows_paths as paths
-from doorward.launcher.interface import Command, Mode, SandboxPolicy, SandboxUnavailable, Stdio, UnenforceableRule
+from doorward.launcher.interface import (
+    Command,
+    Identity,
+    Limits,
+    Mode,
+    SandboxPolicy,
+    SandboxUnavailable,
+    Stdio,
+    UnenforceableRule,
+)
 from doorward.launcher.windows import Windows, enforcement_of
 from doorward.launcher.windows_api import Started, WindowsApi
 from doorward.launcher.windows_errors import ApiError
@@ -395,6 +404,13 @@ def test_the_network_is_refused_unless_best_effort_is_enough(make):
     with socket.create_connection(("127.0.0.1", int(url.rsplit(":", 1)[1])), timeout=20):
         pass
     confinement.close()
+
+
+def test_what_windows_does_not_have_is_refused(make):
+    with pytest.raises(SandboxUnavailable, match="limits of a run: memory"):
+        make(limits=Limits(memory=1 << 30))
+    with pytest.raises(SandboxUnavailable, match="another user"):
+        make(user=Identity("ada", 1000, 1000, ()))
 
 
 def test_a_rule_that_cannot_hold_is_refused_before_anything_runs(make):
