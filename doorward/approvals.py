@@ -60,12 +60,16 @@ class Approvals:
             return TERMINAL
         return QUEUE if self._queue else NOBODY
 
+    def with_grants(self, log: SessionLog, dial: Dial, action: Action) -> Dial:
+        """`dial`, with the approval of exactly this action if one was given earlier in this session."""
+        key = approval_key(dial, action)
+        granted = key in self._granted or log.was_granted(key)
+        return dial._replace(approvals=frozenset({key})) if granted else dial
+
     def known(self, log: SessionLog, dial: Dial, action: Action, verdict: Verdict) -> Verdict:
         """`verdict`, an ask, or the one that an approval given earlier in this session makes of it."""
-        key = approval_key(dial, action)
-        if key not in self._granted and not log.was_granted(key):
-            return verdict
-        return resolve(dial._replace(approvals=frozenset({key})), action)
+        granted = self.with_grants(log, dial, action)
+        return resolve(granted, action) if granted.approvals else verdict
 
     def settled(
         self, log: SessionLog, dial: Dial, action: Action, verdict: Verdict, cancelled_by: int | None = None

@@ -329,7 +329,23 @@ def _one(gathering: Gathering, path: tuple[str, ...], value: object, place: Plac
 
 def _contradictions(gathering: Gathering, door_alone: bool) -> list[Problem]:
     rules = [] if door_alone else _rules_that_would_not_hold(gathering)
-    return [*rules, *_both_open_and_closed(gathering)]
+    return [*rules, *_both_open_and_closed(gathering), *_reviewers_that_exclude_each_other(gathering)]
+
+
+def _reviewers_that_exclude_each_other(gathering: Gathering) -> list[Problem]:
+    """Two reviewers, or an endpoint without a model."""
+    names = ("guardian.command", "guardian.endpoint", "guardian.rater")
+    given = [name for name in names if name in gathering.values and gathering.values[name].value]
+    if not given:
+        return []
+    from doorward.configuration_error import Problem
+
+    where = gathering.values[given[-1]].origin.where
+    if len(given) > 1:
+        return [Problem(where, None, given[-1], f"{given[0]} is set too, and one reviewer is asked", "leave one out")]
+    if given == ["guardian.endpoint"] and "guardian.model" not in gathering.values:
+        return [Problem(where, None, given[0], "needs to know which model to ask", "set guardian.model")]
+    return []
 
 
 def _rules_that_would_not_hold(gathering: Gathering) -> list[Problem]:

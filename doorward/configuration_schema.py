@@ -24,6 +24,7 @@ class Kind(StrEnum):
     SIZE = "size"
     DURATION = "duration"
     URL = "URL"
+    URL_PATH = "URL with a path"
     TEXT = "text"
     COMMAND = "array of words, a command"
     RULES = "array of rules"
@@ -259,6 +260,35 @@ KEYS: Final = (
         "sandbox",
     ),
     Key("approvals.desktop", Kind.SWITCH, False, "Show a desktop notification (notify-send) when one arrives"),
+    Key(
+        "guardian.command",
+        Kind.COMMAND,
+        None,
+        "The reviewer of risky actions while the feature `guardian_approval` is on: the action comes as JSON on "
+        'standard input, and it answers with exactly one `{"decision": "allow"|"deny", "reason": TEXT}` on standard '
+        "output and exit status 0. It runs outside the sandbox",
+    ),
+    Key("guardian.timeout", _SECONDS, 30.0, "How long a reviewer may take; it is asked twice before that is a no"),
+    Key(
+        "guardian.endpoint",
+        Kind.URL_PATH,
+        None,
+        "Or a model that is asked: the base URL of an OpenAI-compatible API, such as `https://api.example.com/v1`. Its "
+        "host must be in `network.allow`",
+    ),
+    Key("guardian.model", Kind.TEXT, None, "The model's name at the endpoint"),
+    Key(
+        "guardian.key_env",
+        Kind.TEXT,
+        None,
+        "The variable that holds the endpoint's key. It is withheld from commands, unless `env.pass` names it",
+    ),
+    Key(
+        "guardian.rater",
+        Kind.SWITCH,
+        False,
+        "Or the built-in rater: it allows what harms little, denies what harms much, and leaves the rest to a person",
+    ),
     Key(
         "feature_stages.*",
         Kind.CHOICE,

@@ -108,6 +108,14 @@ def _url(key: Key, value: object) -> Wrong:
     return f'must be a URL such as "http://proxy.corp:3128", not {shown(value)}', near
 
 
+def _url_path(key: Key, value: object) -> Wrong:
+    import re
+
+    if isinstance(value, str) and re.fullmatch(r"https?://[^\s/?#@]+(/[^\s?#]*)?", value):
+        return None
+    return f'must be a URL such as "https://api.example.com/v1", not {shown(value)}', None
+
+
 def _text(key: Key, value: object) -> Wrong:
     if isinstance(value, str) and value and value.isprintable():
         return None
@@ -128,6 +136,7 @@ _SCALARS: Final = {
     Kind.SECONDS: _seconds,
     Kind.COUNT: _count,
     Kind.URL: _url,
+    Kind.URL_PATH: _url_path,
     Kind.TEXT: _text,
     Kind.COMMAND: _command,
 }

@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 
 from doorward.gates.dial import Dial, nothing_listed
+from doorward.gates.features import GUARDIAN
 from doorward.named_tuple import NamedTuple
-from doorward.network_settings import host_decider
+from doorward.network_settings import host_decider, network_settings
 from doorward.plan import Plan
 from doorward.session_log import TurnContext
 from doorward.sessions.items import codex_sandbox_policy, policy_digest
@@ -15,21 +16,26 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from doorward.guardian import Guardian
+
 
 class Judgement(NamedTuple):
     """What every turn of a plan is judged by, and what its records say of that."""
 
     dial: Dial
     context: TurnContext
+    guardian: Guardian | None
+    """The dial's reviewer, where one is configured."""
 
 
 def judgement_of(plan: Plan) -> Judgement:
     """Worked out once for all turns of a session, as the launcher does with the same paths."""
-    return Judgement(dial_for(plan), context_for(plan))
+    guardian = _guardian(plan)
+    return Judgement(dial_for(plan)._replace(reviewer=guardian), context_for(plan), guardian)
 
 
 def dial_for(plan: Plan) -> Dial:
-    """Where the dial of autonomy stands for this plan."""
+    """Where the dial of autonomy stands for this plan, without its reviewer."""
     configuration, sandbox = plan.configuration, plan.sandbox
     features = configuration.features()
     return Dial(
@@ -48,6 +54,17 @@ def dial_for(plan: Plan) -> Dial:
         canonical=os.path.realpath,
         decide_host=host_decider(plan.proxy_settings) if plan.proxied else nothing_listed,
     )
+
+
+def _guardian(plan: Plan) -> Guardian | None:
+    if not plan.configuration.features()[GUARDIAN]:
+        return None
+    from doorward.guardian import guardian_for  # only where the guardian is on
+
+    settings = plan.proxy_settings
+    if not plan.proxied:  # the rules hold for doorward's own connection, whatever the command's network is
+        settings, _ = network_settings(plan.configuration, plan.home, os.environ)
+    return guardian_for(plan.configuration, plan.home, os.environ, settings)
 
 
 def context_for(plan: Plan) -> TurnContext:

@@ -111,6 +111,16 @@ class SessionLog:
         except StoreError as error:
             raise _broken(error) from None
 
+    def reviews(self) -> list[str]:
+        """How the reviews that earlier processes recorded in this session ended, in order."""
+        if not self._resumed:
+            return []
+        from doorward.sessions.line import Line
+        from doorward.sessions.reading import read_lines
+
+        payloads = [line.payload for line in read_lines(self._rollout.path) if isinstance(line, Line)]
+        return [str(payload.get("status")) for payload in payloads if payload.get("type") == "review"]
+
     def was_granted(self, key: str) -> bool:
         """True if an approval for longer than once was given under this key earlier in this very session."""
         if not self._resumed:

@@ -160,11 +160,18 @@ class Supervisor:
             from doorward.shell_action import shell_action
 
             action = shell_action(request.argv, request.cwd, request.env)
-            dial, context = self._judgement = self._judgement or judgement_of(self._plan)
+            dial, context, guardian = self._judgement = self._judgement or judgement_of(self._plan)
+            if guardian is not None:
+                # what a person has approved is not put to the reviewer
+                log = self.session_log()
+                guardian.recall(log.reviews)
+                dial = self._approving().with_grants(log, dial, action)
             verdict = resolve(dial, action)
             self._await_proxy()
             log = self.session_log()
             log.begin_turn(action, context)
+            for review in guardian.take_reviews() if guardian is not None else ():
+                log.event(review)
             if verdict.verdict is Effect.ASK:
                 verdict = self._asked(log, dial, action, verdict, request)
             log.verdict(action, verdict)
@@ -222,8 +229,9 @@ class Supervisor:
         try:
             confinement = self._confine()
             user, passed = self._plan.user, self._plan.configuration.strings("env.pass")
+            env = self._without_guardians_key(request.env, passed)
             inner = build(
-                request.env if user is None else user.variables(request.env, passed),
+                env if user is None else user.variables(env, passed),
                 inherit=self._plan.configuration.text("env.inherit"),
                 passed=passed,
                 proxy_url=confinement.proxy_url() if self._proxy is not None else None,
@@ -252,6 +260,10 @@ class Supervisor:
                 streams.close()
             raise _told(error) from None
         return _Launch(run, process, streams, recording, inner, confinement)
+
+    def _without_guardians_key(self, env: Mapping[str, str], passed: tuple[str, ...]) -> Mapping[str, str]:
+        name = self._plan.configuration.optional_text("guardian.key_env")
+        return env if name is None or name in passed else {key: value for key, value in env.items() if key != name}
 
     def _confine(self) -> Confinement:
         if self._confinement is None:

@@ -32,7 +32,13 @@ class Reply(NamedTuple):
 
 
 _REACH = {Scope.ONCE: "", Scope.SESSION: ", for this session", Scope.ALWAYS: ", for good"}
-_FAILED_REVIEWS = (Cause.REVIEWER_TIMED_OUT, Cause.REVIEWER_UNREADABLE, Cause.REVIEWER_FAILED)
+FAILED_REVIEWS = (
+    Cause.REVIEWER_TIMED_OUT,
+    Cause.REVIEWER_UNREADABLE,
+    Cause.REVIEWER_FAILED,
+    Cause.REVIEWER_STOPPED,
+)
+"""Ways in which a reviewer has said nothing."""
 
 
 def settle(verdict: Verdict, answer: Answer, channel: str, scope: Scope = Scope.ONCE) -> Verdict:
@@ -48,7 +54,7 @@ def settle(verdict: Verdict, answer: Answer, channel: str, scope: Scope = Scope.
         reason = Reason(verdict.gate, channel, Effect.ALLOW, sentence, rule=asked.rule)
     else:
         cause = Cause.PERSON_DENIED if answer is Answer.NO else Cause.NOT_ANSWERED
-        if answer is Answer.NOBODY and asked.cause in _FAILED_REVIEWS:
+        if answer is Answer.NOBODY and asked.cause in FAILED_REVIEWS:
             cause = asked.cause  # each way of not reviewing has its own name, to the end (P-AP-22)
         what = "a person was asked and said no" if answer is Answer.NO else "ask, and nobody could answer"
         sentence = f"{what}: {asked.sentence}"

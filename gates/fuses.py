@@ -50,7 +50,7 @@ def guardian(dial: Dial, action: Action, findings: Findings, so_far: Effect) -> 
 def _reviewed(review: Review) -> Reason:
     from doorward.gates.review import ReviewStatus
 
-    switch = "guardian.command"
+    switch = review.by
     because = f": {plain(review.reason)}" if review.reason else ""
     if review.status == ReviewStatus.ALLOWED:
         return Reason(Gate.GUARDIAN, switch, Effect.PASS, f"the reviewer allowed it{because}")
@@ -66,6 +66,8 @@ def _reviewed(review: Review) -> Reason:
     cause, what = {
         ReviewStatus.TIMED_OUT: (Cause.REVIEWER_TIMED_OUT, "did not answer in time"),
         ReviewStatus.FAILED: (Cause.REVIEWER_FAILED, "failed"),
+        ReviewStatus.UNSURE: (Cause.RISKY, "leaves it to a person"),
+        ReviewStatus.STOPPED: (Cause.REVIEWER_STOPPED, "is not asked any more"),
     }.get(review.status, (Cause.REVIEWER_UNREADABLE, "answered with something that is neither yes nor no"))
     return Reason(Gate.GUARDIAN, switch, Effect.ASK, f"the reviewer {what}{because}", cause, _REMEDY)
 

@@ -1,8 +1,9 @@
 """The entry a denied run has among its refusals: the keys of a network refusal, so that one reader serves both."""
 
+from doorward.gates.answer import FAILED_REVIEWS
 from doorward.gates.verdict import Cause, Effect, Verdict
 
-_UNANSWERED = (Cause.NOT_ANSWERED, Cause.REVIEWER_TIMED_OUT, Cause.REVIEWER_UNREADABLE, Cause.REVIEWER_FAILED)
+_UNANSWERED = (Cause.NOT_ANSWERED, *FAILED_REVIEWS)
 
 
 def refusal_of(verdict: Verdict) -> dict[str, object]:

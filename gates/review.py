@@ -17,10 +17,15 @@ class ReviewStatus(StrEnum):
     """Prose, `{}`, an unknown decision, more than one document."""
     FAILED = "failed"
     """It could not be started, crashed, or exited with a status other than 0."""
+    UNSURE = "unsure"
+    """It leaves this one to a person (the built-in rater does)."""
+    STOPPED = "stopped"
+    """It has said no so often that it is not asked any more in this session."""
 
 
 class Review(NamedTuple):
-    """One answer; `reason` is the reviewer's own text (foreign, shown escaped)."""
+    """One answer; `reason` is the reviewer's own text (foreign, shown escaped), `by` the setting that names it."""
 
     status: ReviewStatus
     reason: str = ""
+    by: str = "guardian.command"

@@ -47,6 +47,7 @@ class Cause(StrEnum):
     REVIEWER_TIMED_OUT = "reviewer_timed_out"
     REVIEWER_UNREADABLE = "reviewer_unreadable"
     REVIEWER_FAILED = "reviewer_failed"
+    REVIEWER_STOPPED = "reviewer_stopped"
     PERSON_DENIED = "person_denied"
     NOT_ANSWERED = "not_answered"
 

@@ -42,11 +42,12 @@ def main(args: list[str]) -> int:
             )
         )
         return 0
-    from doorward.judgement import dial_for
+    from doorward.judgement import judgement_of
     from doorward.opening import plan_for
 
     plan = plan_for(opening_of("check", parsed), os.environ)
-    verdict = resolve(dial_for(plan), _declared(shell_action(*command_of("check", parsed), os.environ), parsed))
+    action = _declared(shell_action(*command_of("check", parsed), os.environ), parsed)
+    verdict = resolve(judgement_of(plan).dial, action)
     if parsed.has("json"):
         sys.stdout.write(json.dumps(verdict.to_json()) + "\n")
     else:
