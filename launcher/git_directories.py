@@ -20,6 +20,11 @@ _WORKTREES = 32
 _MODULES = 64
 _MODULE_DEPTH = 5
 
+# An index larger than this is read so far; an entry takes about 100 bytes.
+_INDEX = 1 << 30
+# The mode of an entry that is another repository, as an index has it (gitformat-index(5)).
+GITLINK = b"\0\0\xe0\0"
+
 _SETTING = r"^[ \t]*(hookspath|worktree)[ \t]*=[ \t]*(.*?)[ \t\r]*$"
 
 
@@ -29,6 +34,8 @@ class GitPaths(NamedTuple):
     write: tuple[str, ...] = ()  # git's own directories outside the folder, needed for add, commit and fetch
     protect: tuple[str, ...] = ()  # stays as it is, whether it exists or not
     pin: tuple[str, ...] = ()  # may not be renamed away from above a protected path
+    # work tree, git directory, and the submodules of it that are protected here; others may come in the run
+    submodules: tuple[tuple[str, str, tuple[str, ...]], ...] = ()
 
 
 def git_paths(folder: str) -> GitPaths | None:
@@ -48,10 +55,16 @@ def git_paths(folder: str) -> GitPaths | None:
 
 
 def _bare(folder: str) -> GitPaths | None:
-    head = _read(f"{folder}/HEAD", _SMALL)
-    if not head.startswith("ref: ") or not os.path.isfile(f"{folder}/config"):
+    if not is_head(_read(f"{folder}/HEAD", _SMALL)) or not os.path.isfile(f"{folder}/config"):
         return None
     return GitPaths(protect=(f"{folder}/config", f"{folder}/hooks", f"{folder}/commondir"))
+
+
+def is_head(text: str) -> bool:
+    """Whether git would take this for a HEAD: the name of a branch, or of a commit (gitrepository-layout(5))."""
+    if text.startswith("ref:"):
+        return text[4:].lstrip().startswith("refs/")
+    return len(text) >= 40 and not text[:40].strip("0123456789abcdefABCDEF")
 
 
 def _linked(entry: str, folder: str) -> GitPaths:
@@ -64,12 +77,12 @@ def _linked(entry: str, folder: str) -> GitPaths:
         common = os.path.realpath(os.path.join(own, _read(f"{own}/commondir", _SMALL).strip() or "."))
         if os.path.dirname(own) == f"{common}/worktrees" and _is_git_directory(common):
             found = _repository(common, folder, own)
-            return GitPaths((common, own), (entry, *found.protect), found.pin)
+            return found._replace(write=(common, own), protect=(entry, *found.protect))
     elif not back and "/modules/" in own and _is_git_directory(own):
         worktree = _setting(f"{own}/config", "worktree")
         if worktree and os.path.realpath(os.path.join(own, worktree)) == folder:
             found = _repository(own, folder)
-            return GitPaths((own,), (entry, *found.protect), found.pin)
+            return found._replace(write=(own,), protect=(entry, *found.protect))
     return GitPaths(protect=(entry,))
 
 
@@ -102,7 +115,50 @@ def _repository(common: str, folder: str, own: str = "") -> GitPaths:
                 pin.append(above)
                 above = os.path.dirname(above)
             protect.extend(f"{module}/{part}" for part in ("config", "hooks", "commondir"))
-    return GitPaths(protect=tuple(protect), pin=tuple(pin))
+    return _with_submodules(GitPaths(protect=tuple(protect), pin=tuple(pin)), folder, own or common)
+
+
+def _with_submodules(found: GitPaths, folder: str, directory: str) -> GitPaths:
+    """Adds what the submodules need that the index names: `git status` enters each of them."""
+    if not may_name_submodules(directory):
+        return found._replace(submodules=((folder, directory, ()),))
+    from doorward.launcher.git_index import index_gitlinks  # few repositories have any
+
+    known: list[str] = []
+    protect, pin, below = [*found.protect], [*found.pin], [*found.submodules]
+    for name in index_gitlinks(directory):
+        inner = f"{folder}/{name}"
+        if not os.path.lexists(f"{inner}/.git") or os.path.realpath(inner) != inner:
+            continue  # nothing there yet, or git does not enter it since it is behind a link
+        submodule = git_paths(inner)
+        if submodule is None:
+            continue
+        known.append(name)
+        above = inner
+        while above != folder:
+            pin.append(above)
+            above = os.path.dirname(above)
+        if os.path.islink(f"{inner}/.git"):
+            protect.append(f"{inner}/.git")
+        # what it would need to be written is not granted: the place it names was not written by this folder's owner
+        protect.extend(submodule.protect)
+        pin.extend(submodule.pin)
+        below.extend(submodule.submodules)
+    below.append((folder, directory, tuple(known)))
+    return GitPaths(found.write, tuple(protect), tuple(pin), tuple(below))
+
+
+def may_name_submodules(directory: str) -> bool:
+    """False where the index of the git directory certainly names no submodule, as in most repositories."""
+    try:
+        names = os.listdir(directory)
+    except OSError:
+        return False
+    if "index" not in names:
+        return False
+    # a split index is rare, and read only where it is understood
+    shared = any(name.startswith("sharedindex.") for name in names)
+    return shared or GITLINK in _read_bytes(f"{directory}/index", _INDEX)
 
 
 def _modules(directory: str, depth: int = 0) -> list[str]:
@@ -144,15 +200,19 @@ def _setting(config: str, name: str) -> str:
 
 
 def _read(path: str, limit: int) -> str:
+    return os.fsdecode(_read_bytes(path, limit))
+
+
+def _read_bytes(path: str, limit: int) -> bytes:
     try:
         handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
     except OSError:
-        return ""
+        return b""
     try:
-        if not stat.S_ISREG(os.fstat(handle).st_mode):
-            return ""
-        return os.fsdecode(os.read(handle, limit))
+        found = os.fstat(handle)
+        # no more is asked for than there is: a buffer of the limit's size would be cleared first
+        return os.read(handle, min(limit, found.st_size)) if stat.S_ISREG(found.st_mode) else b""
     except OSError:
-        return ""
+        return b""
     finally:
         os.close(handle)

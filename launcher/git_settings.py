@@ -41,8 +41,11 @@ class Sifted(NamedTuple):
     removed: tuple[str, ...]
 
 
-def sift(text: str) -> Sifted:
-    """Takes every setting out of `text` that is not known to be harmless (git-config(1), Syntax)."""
+def sift(text: str, worktree: str = "") -> Sifted:
+    """Takes every setting out of `text` that is not known to be harmless (git-config(1), Syntax).
+
+    `worktree` is the one value core.worktree may have, as in a submodule; another one would make git write there.
+    """
     kept: list[str] = []
     removed: dict[str, None] = {}
     section = ""
@@ -65,7 +68,14 @@ def sift(text: str) -> Sifted:
             continue
         setting = _SETTING.fullmatch(bare)
         name = setting[1].lower() if setting else "?"
-        if setting and not goes_on and _is_harmless(section, name, setting[2]):
+        if (
+            setting
+            and not goes_on
+            and (
+                _is_harmless(section, name, setting[2])
+                or (worktree and (section, name, setting[2]) == ("core", "worktree", worktree))
+            )
+        ):
             kept.append(line)
         else:
             removed[f"{section or '?'}.{name}"] = None

@@ -85,6 +85,10 @@ class MountPlan:
         """Whether the host's file at `path` can be changed from inside, as far as mounts go."""
         return self.kind(path) <= Kind.WRITE
 
+    def shown_in(self) -> frozenset[str]:
+        """The directories that hold a visible entry of the plan, whether or not they are visible themselves."""
+        return frozenset(path[: path.rfind("/")] or "/" for path, kind in self._effective.items() if kind <= Kind.READ)
+
     def mounted(self, path: str) -> bool:
         """Whether `path` itself is a mount of the plan."""
         return path in self._effective

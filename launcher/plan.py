@@ -49,7 +49,7 @@ def plan_from(value: list[Any]) -> Plan:
         tuple((source, tuple(targets)) for source, targets in masks),
         tuple(carrier),
         carried,
-        tuple(Watch(*watch) for watch in watched),
+        tuple(Watch(kind, root, name, target, tuple(granted)) for kind, root, name, target, granted in watched),
         tuple((place, path) for place, path in held),
     )
 

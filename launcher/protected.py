@@ -51,13 +51,16 @@ class Watch(NamedTuple):
     """A name the shim looks after: `path` is `root` (an existing directory) plus `name`.
 
     absent: must not exist · link: must be a symlink to `target` · repository: a git directory that did
-    not exist before the run, whose hooks and settings must be harmless at its end.
+    not exist before the run, whose hooks and settings must be harmless at its end (`target` is "config" where
+    the root has a file of that name, which git would read if the root itself became one) · submodules: those of the
+    git directory that `target` starts with, but for the ones it then names, must be harmless at the end.
     """
 
-    kind: Literal["absent", "link", "repository"]
+    kind: Literal["absent", "link", "repository", "submodules"]
     root: str
     name: str
     target: str = ""
+    granted: tuple[str, ...] = ()  # paths in a new repository that stay as the command made them
 
 
 class Protection(NamedTuple):
@@ -120,7 +123,8 @@ class _Look:
             git = git_paths(root)
         if git is None:
             if entry not in self._granted:
-                self._watched[Watch("repository", root, ".git")] = None
+                own = "config" if os.path.lexists(f"{root}/config") else ""
+                self._watched[Watch("repository", root, ".git", own, self._granted_below(root))] = None
             return
         if os.path.islink(entry):
             self._watched[Watch("link", root, ".git", os.readlink(entry))] = None
@@ -130,6 +134,13 @@ class _Look:
             self._writable[path] = None
         for path in git.protect:
             self._keep(path, root)
+        if entry not in self._granted:
+            for folder, directory, known in git.submodules:
+                granted = self._granted_below(folder, directory)
+                self._watched[Watch("submodules", folder, ".git", "\0".join((directory, *known)), granted)] = None
+
+    def _granted_below(self, *directories: str) -> tuple[str, ...]:
+        return tuple(sorted(path for path in self._granted if any(is_below(path, above) for above in directories)))
 
     def _keep(self, path: str, root: str) -> None:
         if path in self._granted:

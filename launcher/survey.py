@@ -12,7 +12,7 @@ from doorward.launcher.interface import Mode, SandboxPolicy
 from doorward.launcher.mounts import Entry, Kind, MountPlan, Origin, parents, plan_mounts
 from doorward.launcher.protected import Watch, absent, protect
 from doorward.launcher.rules import PathRule, Rules, is_below
-from doorward.launcher.unix_sockets import bound_paths
+from doorward.launcher.unix_sockets import bound_paths, socket_directories, sockets_in
 from doorward.named_tuple import NamedTuple
 
 # What a distribution keeps below /run although programs need it to start (NixOS).
@@ -66,7 +66,7 @@ def survey(
     if plan.visible(questions) and os.path.isdir(questions):
         entries.append(Entry(questions, Kind.HIDDEN, Origin.GENERAL))
         _pin_above(questions, entries)
-    entries.extend(_hide_sockets(plan, rules.sockets, unix_table))
+    entries.extend(_hide_sockets(plan, rules, roots, unix_table))
 
     plan = plan_mounts(entries)
     watched = dict.fromkeys(protection.watched)
@@ -157,24 +157,19 @@ def _pin_above(path: str, entries: list[Entry]) -> None:
     entries.extend(Entry(above, Kind.PIN) for above in parents(path))
 
 
-def _hide_sockets(plan: MountPlan, allowed: tuple[str, ...], table: bytes | None) -> list[Entry]:
+def _hide_sockets(plan: MountPlan, rules: Rules, roots: list[str], table: bytes | None) -> list[Entry]:
     if table is None:
         with open("/proc/net/unix", "rb") as file:
             table = file.read()
     hidden: list[Entry] = []
-    directories: dict[str, str] = {}  # many sockets share few directories, and realpath is slow
-    for raw in bound_paths(table):
-        directory, name = os.path.split(os.fsdecode(raw))
-        if directory not in directories:
-            directories[directory] = os.path.realpath(directory)
-        path = os.path.join(directories[directory], name)
-        if path in allowed or not plan.visible(path):
+    shown = plan.shown_in()
+    for directory in socket_directories(bound_paths(table), (rules.workspace, *roots)):
+        if not plan.visible(directory) and directory not in shown:
             continue
-        try:
-            if stat.S_ISSOCK(os.lstat(path).st_mode):
+        # every socket there, since one may have been renamed or linked after it was bound
+        for path in sockets_in(directory):
+            if path not in rules.sockets and plan.visible(path):
                 hidden.append(Entry(path, Kind.HIDDEN, Origin.GENERAL, directory=False))
-        except OSError:
-            continue
     return hidden
 
 

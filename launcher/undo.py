@@ -7,12 +7,13 @@ stays the same directory whatever its path leads to later.
 
 from __future__ import annotations
 
-import errno
 import os
 import stat
 
+from doorward.launcher.git_directories import may_name_submodules
 from doorward.launcher.interface import Undone
 from doorward.launcher.protected import Watch
+from doorward.launcher.removal import mode_of, remove
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,9 +22,6 @@ if TYPE_CHECKING:
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 # While the command runs no more than this is removed at a time; the rest waits for the end of the run.
 _LIVE_LIMIT = 2000
-# Directories are opened one inside the other while a tree is removed; deeper ones are moved up first.
-_DEPTH = 32
-_CONFIG_LIMIT = 1 << 20
 
 
 class Keeper:
@@ -50,13 +48,13 @@ class Keeper:
         """Undoes what is there now. `final` once no process of the run is left: then repositories too."""
         for watch in self._watches:
             root = self._roots.get(watch.root)
-            if root is None or (watch.kind == "repository" and not final):
+            if root is None or (watch.kind in ("repository", "submodules") and not final):
                 continue
             try:
                 self._check(watch, root, None if final else _LIVE_LIMIT)
             except OSError as error:
                 if final:
-                    self._note(watch, "", "could not be undone", error.strerror or str(error))
+                    self._note(_path(watch), "could not be undone", error.strerror or str(error))
 
     @property
     def report(self) -> tuple[Undone, ...]:
@@ -69,8 +67,7 @@ class Keeper:
             os.close(root)
         self._roots.clear()
 
-    def _note(self, watch: Watch, below: str, what: UndoneHow, detail: str = "") -> None:
-        path = f"{watch.root.rstrip('/')}/{watch.name}{below}"
+    def _note(self, path: str, what: UndoneHow, detail: str = "") -> None:
         self._done[(path, what)] = Undone(path, what, detail)
 
     def _check(self, watch: Watch, root: int, limit: int | None) -> None:
@@ -78,87 +75,77 @@ class Keeper:
             if _readlink(root, watch.name) != watch.target:
                 remove(root, watch.name, limit)
                 os.symlink(watch.target, watch.name, dir_fd=root)
-                self._note(watch, "", "link restored")
+                self._note(_path(watch), "link restored")
+            return
+        if watch.kind == "submodules":
+            self._check_submodules(watch, root)
             return
         opened = _open_parent(root, watch.name)
         if opened is None:
             return
         parent, name = opened
         try:
-            mode = _mode(parent, name)
-            if mode == 0:
-                return
-            if watch.kind == "repository" and stat.S_ISDIR(mode):
-                self._sift(watch, parent, name)
-            else:
+            mode = mode_of(parent, name)
+            if watch.kind == "repository":
+                self._check_repository(watch, parent, mode)
+            elif mode:
                 remove(parent, name, limit)
-                self._note(watch, "", "removed")
+                self._note(_path(watch), "removed")
         finally:
             os.close(parent)
 
-    def _sift(self, watch: Watch, parent: int, name: str) -> None:
-        directory = os.open(name, _DIRECTORY, dir_fd=parent)
-        try:
-            if _mode(directory, "commondir"):
-                # it would make git read hooks and settings elsewhere
-                remove(directory, "commondir")
-                self._note(watch, "/commondir", "removed")
-            for file in ("config", "config.worktree"):
-                self._sift_settings(watch, directory, file)
-            self._sift_hooks(watch, directory)
-        finally:
-            os.close(directory)
+    def _check_repository(self, watch: Watch, root: int, mode: int) -> None:
+        if stat.S_ISDIR(mode):
+            from doorward.launcher.new_repository import NewRepository  # only where one was made in the run
 
-    def _sift_settings(self, watch: Watch, directory: int, name: str) -> None:
-        mode = _mode(directory, name)
-        if mode == 0:
-            return
-        from doorward.launcher.git_settings import sift  # only for a repository that was made in the run
+            with _Opened(root, watch.name) as directory:
+                repository = NewRepository(_path(watch), directory, self._note, watch.granted)
+                repository.sift()
+                repository.sift_submodules(watch.root, root)
+        elif mode:
+            remove(root, watch.name)
+            self._note(_path(watch), "removed")
+        elif mode_of(root, "HEAD") and (mode_of(root, "refs") or mode_of(root, "commondir")):
+            from doorward.launcher.new_repository import NewRepository, is_repository
 
-        text = None
-        if stat.S_ISREG(mode):
-            handle = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=directory)
-            try:
-                data = os.read(handle, _CONFIG_LIMIT + 1)
-            finally:
-                os.close(handle)
-            text = os.fsdecode(data) if len(data) <= _CONFIG_LIMIT else None
-        if text is None:
-            remove(directory, name)
-            self._note(watch, f"/{name}", "removed")
-            return
-        sifted = sift(text)
-        if not sifted.removed:
-            return
-        # written beside and renamed: the file may be a second name of one that must not change
-        temporary = f"{name}.doorward"
-        remove(directory, temporary)
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-        handle = os.open(temporary, flags, 0o644, dir_fd=directory)
-        try:
-            os.write(handle, os.fsencode(sifted.text))
-        finally:
-            os.close(handle)
-        os.rename(temporary, name, src_dir_fd=directory, dst_dir_fd=directory)
-        self._note(watch, f"/{name}", "settings removed", ", ".join(sifted.removed))
+            # git takes a folder that looks like this for a repository without a work tree
+            if is_repository(root):
+                if watch.target:
+                    # its `config` is the project's own, and no repository's
+                    remove(root, "HEAD")
+                    self._note(f"{watch.root}/HEAD", "removed")
+                else:
+                    NewRepository(watch.root, root, self._note, watch.granted).sift()
 
-    def _sift_hooks(self, watch: Watch, directory: int) -> None:
-        mode = _mode(directory, "hooks")
-        if mode == 0:
+    def _check_submodules(self, watch: Watch, root: int) -> None:
+        path, *known = watch.target.split("\0")
+        if not may_name_submodules(path):
             return
-        if not stat.S_ISDIR(mode):
-            remove(directory, "hooks")
-            self._note(watch, "/hooks", "removed")
-            return
-        hooks = os.open("hooks", _DIRECTORY, dir_fd=directory)
-        try:
-            for name in os.listdir(hooks):
-                # git never runs a *.sample; its template puts them there
-                if not name.endswith(".sample"):
-                    remove(hooks, name)
-                    self._note(watch, f"/hooks/{name}", "removed")
-        finally:
-            os.close(hooks)
+        from doorward.launcher.git_index import gitlinks
+
+        with _Opened(None, path) as directory:
+            if not set(gitlinks(directory)) - set(known):
+                return
+            from doorward.launcher.new_repository import NewRepository
+
+            NewRepository(path, directory, self._note, watch.granted).sift_submodules(watch.root, root, known)
+
+
+class _Opened:
+    """A directory, open for the length of a `with`. Raises OSError."""
+
+    def __init__(self, parent: int | None, name: str) -> None:
+        self._handle = os.open(name, _DIRECTORY, dir_fd=parent)
+
+    def __enter__(self) -> int:
+        return self._handle
+
+    def __exit__(self, *_: object) -> None:
+        os.close(self._handle)
+
+
+def _path(watch: Watch) -> str:
+    return f"{watch.root.rstrip('/')}/{watch.name}"
 
 
 def _open_parent(root: int, name: str) -> tuple[int, str] | None:
@@ -177,110 +164,8 @@ def _open_parent(root: int, name: str) -> tuple[int, str] | None:
     return parent, last
 
 
-def _mode(directory: int, name: str) -> int:
-    try:
-        return os.lstat(name, dir_fd=directory).st_mode
-    except OSError as error:
-        if error.errno in (errno.ENOENT, errno.ENOTDIR):
-            return 0
-        raise
-
-
 def _readlink(directory: int, name: str) -> str | None:
     try:
         return os.readlink(name, dir_fd=directory)
     except OSError:
         return None
-
-
-def remove(directory: int, name: str, limit: int | None = None) -> None:
-    """Removes `name` in `directory`, with everything below it; nothing there is fine.
-
-    Raises OSError; ENOTEMPTY once `limit` files were met, for a tree that someone still fills.
-    """
-    mode = _mode(directory, name)
-    if mode == 0:
-        return
-    if not stat.S_ISDIR(mode):
-        _unlink(directory, name)
-        return
-    removal = _Removal(limit)
-    while True:
-        top = _open_for_removal(directory, name)
-        if top is None:
-            return
-        try:
-            removal.empty(top, top, 0)
-        finally:
-            os.close(top)
-        try:
-            os.rmdir(name, dir_fd=directory)
-            return
-        except FileNotFoundError:
-            return
-        except OSError as error:
-            # filled again meanwhile, or directories were moved up to be emptied
-            if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
-                raise
-
-
-class _Removal:
-    """The removal of one tree, and how much of it was met so far."""
-
-    def __init__(self, limit: int | None) -> None:
-        self._limit = limit
-        self._met = 0
-
-    def empty(self, top: int, directory: int, depth: int) -> None:
-        for name in os.listdir(directory):
-            self._met += 1
-            if self._limit is not None and self._met > self._limit:
-                raise OSError(errno.ENOTEMPTY, os.strerror(errno.ENOTEMPTY))
-            mode = _mode(directory, name)
-            if mode == 0:
-                continue
-            if not stat.S_ISDIR(mode):
-                _unlink(directory, name)
-            elif depth >= _DEPTH:
-                os.rename(name, f".{self._met}.{name[:64]}", src_dir_fd=directory, dst_dir_fd=top)
-            else:
-                self._remove_below(top, directory, name, depth)
-
-    def _remove_below(self, top: int, directory: int, name: str, depth: int) -> None:
-        child = _open_for_removal(directory, name)
-        if child is None:
-            return
-        try:
-            self.empty(top, child, depth + 1)
-        finally:
-            os.close(child)
-        try:
-            os.rmdir(name, dir_fd=directory)
-        except FileNotFoundError:
-            pass
-
-
-def _unlink(directory: int, name: str) -> None:
-    try:
-        os.unlink(name, dir_fd=directory)
-    except FileNotFoundError:
-        pass
-
-
-def _open_for_removal(directory: int, name: str) -> int | None:
-    """Opens a directory and makes it accessible; None if it is gone or no longer one."""
-    # O_PATH needs no permission, and what is changed through it is the directory that was looked at,
-    # not what was swapped in under its name meanwhile
-    try:
-        handle = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=directory)
-    except FileNotFoundError:
-        return None
-    try:
-        mode = os.fstat(handle).st_mode
-        if not stat.S_ISDIR(mode):
-            return None
-        if mode & 0o700 != 0o700:
-            os.chmod(f"/proc/self/fd/{handle}", 0o700)
-        return os.open(f"/proc/self/fd/{handle}", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    finally:
-        os.close(handle)

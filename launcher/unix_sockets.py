@@ -1,17 +1,90 @@
-"""Reads which unix sockets of the host have a path: a read-only mount does not stop `connect`."""
+"""Reads which unix sockets of the host have a path: a read-only mount does not stop `connect`.
+
+The kernel keeps the path a socket was *bound* by. A server may have renamed or linked it since (OpenSSH binds a
+ControlMaster under another name and links it into place), or have bound it relative to its working directory.
+So the listed paths name directories to look into, and relative ones are put to every working directory.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+
+from doorward.named_tuple import NamedTuple
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 
-def bound_paths(table: bytes) -> list[bytes]:
-    """The absolute paths in the text of /proc/net/unix (proc(5)), each once.
+class BoundPaths(NamedTuple):
+    """What the kernel lists, each once."""
+
+    absolute: tuple[str, ...] = ()
+    relative: tuple[str, ...] = ()
+
+
+def bound_paths(table: bytes) -> BoundPaths:
+    """The paths in the text of /proc/net/unix (proc(5)).
 
     A line is seven columns and, for a bound socket, a path that may hold blanks; abstract names start
-    with `@`. A socket that was bound by a relative path is listed as such and cannot be placed.
+    with `@`.
     """
-    found: dict[bytes, None] = {}
+    absolute: dict[str, None] = {}
+    relative: dict[str, None] = {}
     for line in table.split(b"\n")[1:]:
-        if b" /" not in line:
-            continue
         columns = line.split(None, 7)
-        if len(columns) == 8 and columns[7].startswith(b"/"):
-            found[columns[7]] = None
+        if len(columns) == 8 and not columns[7].startswith(b"@"):
+            path = os.fsdecode(columns[7])
+            (absolute if path.startswith("/") else relative)[path] = None
+    return BoundPaths(tuple(absolute), tuple(relative))
+
+
+def socket_directories(paths: BoundPaths, folders: Iterable[str]) -> tuple[str, ...]:
+    """The resolved directories in which a listed socket may stand. `folders` are those a relative path may have
+    been meant from, besides the working directory of every process that can be seen."""
+    found = dict.fromkeys(os.path.dirname(path) for path in paths.absolute)
+    if paths.relative:
+        bases = dict.fromkeys((*folders, *_working_directories()))
+        for base in bases:
+            for path in paths.relative:
+                if _is_socket(f"{base}/{path}"):
+                    found[os.path.dirname(f"{base}/{path}")] = None
+    return tuple(dict.fromkeys(os.path.realpath(directory) for directory in found))
+
+
+def sockets_in(directory: str) -> list[str]:
+    """Every socket in `directory`, none if it cannot be read (nor can the command, then)."""
+    try:
+        with os.scandir(directory) as listing:
+            # is_symlink and the others are answered from the listing; only what is none of them is asked for
+            return [
+                item.path
+                for item in listing
+                if not (item.is_file(follow_symlinks=False) or item.is_dir(follow_symlinks=False))
+                and _is_socket(item.path)
+            ]
+    except OSError:
+        return []
+
+
+def _working_directories() -> list[str]:
+    found: dict[str, None] = {}
+    try:
+        names = os.listdir("/proc")
+    except OSError:
+        return []
+    for name in names:
+        if name.isdigit():
+            try:
+                found[os.readlink(f"/proc/{name}/cwd")] = None
+            except OSError:
+                continue  # another user's, or gone
     return list(found)
+
+
+def _is_socket(path: str) -> bool:
+    try:
+        return stat.S_ISSOCK(os.lstat(path).st_mode)
+    except OSError:
+        return False

@@ -159,9 +159,10 @@ def test_no_user_namespaces_are_refused_with_the_setting(caller_sandbox):
 def test_a_run_inside_a_run_is_refused_in_one_line(sandbox):
     """A nested doorward run."""
     answer = sandbox.run(
-        [sandbox.python if os.path.realpath(sandbox.python).startswith("/usr") else "/usr/bin/python3", "-c", NESTED],
+        [sandbox.python, "-c", NESTED],
         env={"PYTHONPATH": os.pathsep.join([str(ROOT), *[p for p in sys.path if p.endswith("site-packages")]])},
-        policy={"read_only": [p for p in sys.path if p.endswith("site-packages")]},
+        # wherever they lie: a checkout may be below /tmp, which is another one inside
+        policy={"read_only": [ROOT, sys.prefix, *[p for p in sys.path if p.endswith("site-packages")]]},
     )
     assert answer["stdout"].startswith("125 No sandbox can be made here"), answer
 
@@ -171,9 +172,9 @@ NESTED = """
 import os
 from doorward.launcher.interface import Command, Mode, SandboxPolicy, Stdio
 from doorward.launcher.linux import Linux
-os.mkdir("/tmp/w"); os.mkdir("/tmp/h")
-policy = SandboxPolicy(Mode.WORKSPACE_WRITE, "/tmp/w", "/tmp/h", "/tmp/h/cache", "off")
-process = Linux().prepare(policy).spawn(Command(("true",), "/tmp/w", {}), Stdio(-1, -1, -1))
+os.mkdir("/tmp/nested-work"); os.mkdir("/tmp/nested-home")
+policy = SandboxPolicy(Mode.WORKSPACE_WRITE, "/tmp/nested-work", "/tmp/nested-home", "/tmp/nested-home/cache", "off")
+process = Linux().prepare(policy).spawn(Command(("true",), "/tmp/nested-work", {}), Stdio(-1, -1, -1))
 process.release()
 outcome = process.wait()
 process.close()

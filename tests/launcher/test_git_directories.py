@@ -2,7 +2,7 @@
 
 import pytest
 
-from doorward.launcher.git_directories import git_paths
+from doorward.launcher.git_directories import GitPaths, git_paths
 
 
 def repository(path, config="[core]\n\tbare = false\n"):
@@ -51,8 +51,10 @@ def test_top_level_names_of_a_project_are_not_gits(folder):
     assert not {f"{folder}/config", f"{folder}/hooks"} & protected(folder)
 
 
-def test_a_bare_repository(folder):
+@pytest.mark.parametrize("head", ["ref: refs/heads/main\n", "0" * 40])
+def test_a_bare_repository(folder, head):
     repository(folder)
+    (folder / "HEAD").write_text(head)
     assert protected(folder) == {f"{folder}/config", f"{folder}/hooks", f"{folder}/commondir"}
 
 
@@ -78,7 +80,7 @@ def test_a_linked_worktree_that_points_back(tmp_path, folder):
 
 def test_a_linked_worktree_that_points_elsewhere_grants_nothing(tmp_path, folder):
     worktree(tmp_path, folder, back=tmp_path / "other")
-    assert git_paths(str(folder)) == ((), (f"{folder}/.git",), ())
+    assert git_paths(str(folder)) == GitPaths(protect=(f"{folder}/.git",))
 
 
 def test_a_worktrees_common_directory_must_be_the_one_that_lists_it(tmp_path, folder):
@@ -91,7 +93,7 @@ def test_a_worktrees_common_directory_must_be_the_one_that_lists_it(tmp_path, fo
 @pytest.mark.parametrize("text", ["gitdir: /etc\n", "gitdir: ../..\n", "nonsense", "", "gitdir: " + "x" * 9000])
 def test_a_git_file_that_leads_nowhere_grants_nothing(folder, text):
     (folder / ".git").write_text(text)
-    assert git_paths(str(folder)) == ((), (f"{folder}/.git",), ())
+    assert git_paths(str(folder)) == GitPaths(protect=(f"{folder}/.git",))
 
 
 def test_a_submodule_that_points_back(tmp_path):
@@ -145,7 +147,7 @@ def test_a_link_to_a_repository(tmp_path, folder):
 
 def test_a_link_that_leads_nowhere(folder):
     (folder / ".git").symlink_to("gone")
-    assert git_paths(str(folder)) == ((), (), ())
+    assert git_paths(str(folder)) == GitPaths()
 
 
 def test_a_configuration_that_is_no_file_is_passed_over(folder):
@@ -153,3 +155,40 @@ def test_a_configuration_that_is_no_file_is_passed_over(folder):
     (git / "config").unlink()
     (git / "config").mkdir()
     assert f"{git}/config" in protected(folder)
+
+
+def index(git, *names):
+    """An index that names submodules, gitformat-index(5)."""
+    data = b"DIRC" + (2).to_bytes(4, "big") + len(names).to_bytes(4, "big")
+    for name in names:
+        entry = bytes(24) + (0xE000).to_bytes(4, "big") + bytes(12 + 20) + len(name).to_bytes(2, "big") + name.encode()
+        data += entry + bytes(8 - len(entry) % 8)
+    (git / "index").write_bytes(data)
+
+
+def test_submodules_that_the_index_names_are_held(folder):
+    """`git status` enters each and believes its configuration."""
+    git = repository(folder / ".git")
+    index(git, "a/old", "new", "plain", "missing", "linked")
+    old = repository(folder / "a/old/.git")
+    (folder / "plain").mkdir()
+    (folder / "linked").symlink_to("a/old")
+    real = repository(git / "modules/new", "[core]\n\tworktree = ../../../new\n")
+    (folder / "new").mkdir()
+    (folder / "new/.git").write_text("gitdir: ../.git/modules/new\n")
+    found = git_paths(str(folder))
+    assert {f"{old}/config", f"{old}/hooks", f"{folder}/new/.git", f"{real}/config"} <= set(found.protect)
+    assert {f"{folder}/a", f"{folder}/a/old", str(old), f"{folder}/new"} <= set(found.pin)
+    assert found.write == ()
+    assert set(found.submodules) == {
+        (str(folder), str(git), ("a/old", "new")),
+        (f"{folder}/a/old", str(old), ()),
+        (f"{folder}/new", str(real), ()),
+    }
+
+
+def test_submodules_of_submodules_are_held(folder):
+    index(repository(folder / ".git"), "a")
+    index(repository(folder / "a/.git"), "b")
+    inner = repository(folder / "a/b/.git")
+    assert f"{inner}/config" in protected(folder)

@@ -8,7 +8,8 @@ import pytest
 
 from doorward.launcher.interface import Undone
 from doorward.launcher.protected import Watch
-from doorward.launcher.undo import Keeper, remove
+from doorward.launcher.removal import remove
+from doorward.launcher.undo import Keeper
 
 
 @pytest.fixture

@@ -1,4 +1,7 @@
-"""The sandbox for real: as whoever runs the tests and, when that is root, as an ordinary user too."""
+"""The sandbox for real: as whoever runs the tests and, when that is root, as an ordinary user too.
+
+Used by `sandbox/` and `escape/`.
+"""
 
 import json
 import os
@@ -14,7 +17,8 @@ from pathlib import Path
 import pytest
 
 HERE = Path(__file__).parent
-ROOT = HERE.parent.parent
+ROOT = HERE.parent
+DRIVER = HERE / "sandbox" / "driver.py"
 ORDINARY = 64242  # an id nobody has
 
 
@@ -29,7 +33,7 @@ def _why_not():
     return None if tried.returncode == 0 else f"no sandbox can be made: {tried.stderr.decode().strip()}"
 
 
-@pytest.fixture(scope="session", autouse=True)
+@pytest.fixture(scope="session")
 def _machine():
     why = _why_not()
     if why is not None:
@@ -138,7 +142,7 @@ class Sandbox:
     def start(self, argv, *, prefix=(), **more):
         """Starts the driver and gives it as a Popen; its stdout is the answer."""
         driver = subprocess.Popen(
-            [*prefix, "/usr/bin/env", self.python, str(HERE / "driver.py"), self.marker],
+            [*prefix, "/usr/bin/env", self.python, str(DRIVER), self.marker],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
             env={**self.env, **more.pop("outer_env", {})}, cwd="/",
             pass_fds=more.pop("pass_fds", ()), **self._as_user(),
@@ -157,6 +161,15 @@ class Sandbox:
         answer["driver_stderr"] = err.decode()
         assert "late" not in answer, answer
         return answer
+
+    def outside(self, argv, *, cwd=None, env=None, pass_fds=(), prefix=(), **more):
+        """Runs a command without a sandbox, as the user, and gives the CompletedProcess."""
+        env = {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": str(self.base), "LANG": "C.UTF-8", **(env or {})}
+        return subprocess.run(
+            [*prefix, "/usr/bin/env", *(["sh", "-c", argv] if isinstance(argv, str) else argv)],
+            cwd=cwd or self.workspace, env=env, pass_fds=pass_fds, check=False, capture_output=True, text=True,
+            timeout=60, **self._as_user(), **more,
+        )  # fmt: skip
 
     def survivors(self, *spared):
         """Command lines of processes that carry this sandbox's marker: the driver, its shims, what they run."""
@@ -207,18 +220,18 @@ def _make(request, directory):
 
 
 @pytest.fixture(params=_identities())
-def sandbox(request):
+def sandbox(request, _machine):
     """A sandbox for each identity, with its workspace outside /tmp."""
     return Sandbox(_make(request, "/var/tmp"), None if request.param == "caller" else ORDINARY)
 
 
 @pytest.fixture
-def caller_sandbox(request):
+def caller_sandbox(request, _machine):
     """A sandbox for whoever runs the tests."""
     return Sandbox(_make(request, "/var/tmp"), None)
 
 
 @pytest.fixture(params=_identities())
-def temporary_sandbox(request):
+def temporary_sandbox(request, _machine):
     """A sandbox whose workspace lies below /tmp."""
     return Sandbox(_make(request, "/tmp"), None if request.param == "caller" else ORDINARY)
