@@ -1,4 +1,4 @@
-"""Path patterns: translated to a regular expression, and looked up in a tree in one walk.
+"""Path patterns, translated to a regular expression (`matches` looks them up in a tree).
 
 `*` and `?` stay within a name, `**` crosses directories, `[...]` is a set (`!` negates). A pattern without a
 slash matches at any depth, as in .gitignore. Links are matched by their own name and never followed.
@@ -6,13 +6,12 @@ slash matches at any depth, as in .gitignore. Links are matched by their own nam
 
 from __future__ import annotations
 
-import os
-
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import re
-    from collections.abc import Iterator
+    pass
 
+# How the expression of `**/…` begins.
+ANYWHERE = "(?s:(?:.+/)?"
 _MAGIC = frozenset("*?[")
 
 
@@ -54,6 +53,14 @@ def translate(pattern: str) -> str:
     return "(?s:" + "".join(out) + ")"
 
 
+def is_name_anywhere(expression: str) -> bool:
+    """Whether an expression made by `translate` is that of `**/NAME`, which looks at a name alone."""
+    if not expression.startswith(ANYWHERE):
+        return False
+    # the slashes of what a name part may not match are none of the pattern's own
+    return "/" not in expression[len(ANYWHERE) :].replace("[^/]", "").replace("(?!/)", "").replace(".+", "/")
+
+
 def _translate_name(part: str) -> str:
     import re  # not needed by most runs
 
@@ -83,25 +90,3 @@ def _translate_name(part: str) -> str:
         else:
             out.append(re.escape(letter))
     return "".join(out)
-
-
-def walk(base: str, wanted: re.Pattern[str]) -> Iterator[tuple[str, bool]]:
-    """Yields `(path, is_directory)` of what matches below `base`; a matched directory is not entered.
-
-    Directories that cannot be read are passed over: the command, with the same identity, cannot read
-    them either.
-    """
-    pending = [(base, "")]
-    while pending:
-        directory, relative = pending.pop()
-        try:
-            with os.scandir(directory) as listing:
-                for item in listing:
-                    name = f"{relative}{item.name}"
-                    is_directory = item.is_dir(follow_symlinks=False)
-                    if wanted.fullmatch(name):
-                        yield item.path, is_directory
-                    elif is_directory:
-                        pending.append((item.path, name + "/"))
-        except OSError:
-            continue

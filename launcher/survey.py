@@ -6,7 +6,6 @@ Done anew at each start, since a file that matches a pattern may have come since
 import os
 import stat
 
-from doorward.launcher.globs import walk
 from doorward.launcher.guards import guarded
 from doorward.launcher.interface import Mode, SandboxPolicy
 from doorward.launcher.mounts import Entry, Kind, MountPlan, Origin, parents, plan_mounts
@@ -43,7 +42,7 @@ def survey(
     else:
         entries.append(Entry(rules.workspace, Kind.READ, Origin.EXACT))
     missing: list[str] = []
-    _add_rules(rules.rules, entries, roots, missing)
+    _add_rules(rules.rules, entries, roots, missing, policy.cache_dir)
     granted = frozenset(rule.path for rule in rules.rules if rule.kind is Kind.WRITE and rule.pattern is None)
     protection = protect(roots, granted, lambda: guarded(policy.cache_dir))
     for path in protection.writable:
@@ -109,7 +108,9 @@ def _base(uid: int, fresh_proc: bool) -> list[Entry]:
     return entries
 
 
-def _add_rules(rules: tuple[PathRule, ...], entries: list[Entry], roots: list[str], missing: list[str]) -> None:
+def _add_rules(
+    rules: tuple[PathRule, ...], entries: list[Entry], roots: list[str], missing: list[str], cache_dir: str
+) -> None:
     walks: dict[str, list[PathRule]] = {}
     for rule in rules:
         if rule.pattern is not None:
@@ -127,29 +128,30 @@ def _add_rules(rules: tuple[PathRule, ...], entries: list[Entry], roots: list[st
         elif rule.kind is not Kind.WRITE:
             missing.append(rule.path)
     if walks:
-        import re  # not needed by most runs
-    for base, patterns in walks.items():
-        # one walk for all patterns of a base; each match is then put to each pattern
-        wanted = re.compile("|".join(rule.pattern.pattern for rule in patterns if rule.pattern))
-        for path, is_directory in walk(base, wanted):
-            name = path[len(base.rstrip("/")) + 1 :]
-            for rule in patterns:
-                if rule.pattern is not None and rule.pattern.fullmatch(name):
-                    _add_match(rule.kind, path, is_directory, entries, roots)
+        from doorward.launcher.matches import Pattern, find_matches  # not needed by most runs
+
+        for base, patterns in walks.items():
+            wanted = [Pattern(rule.kind, rule.pattern) for rule in patterns if rule.pattern is not None]
+            for name, kinds in find_matches(base, wanted, cache_dir):
+                _add_match(kinds, f"{base.rstrip('/')}/{name}", entries, roots)
 
 
-def _add_match(kind: Kind, path: str, is_directory: bool, entries: list[Entry], roots: list[str]) -> None:
-    if os.path.islink(path):
-        if kind is Kind.WRITE:
-            return  # a link someone planted must not widen what may be written
+def _add_match(kinds: tuple[Kind, ...], path: str, entries: list[Entry], roots: list[str]) -> None:
+    mode = _mode(path)
+    linked = stat.S_ISLNK(mode)
+    if linked:
         path = os.path.realpath(path)
         mode = _mode(path)
-        if not mode or stat.S_ISLNK(mode):
-            return
-        is_directory = stat.S_ISDIR(mode)
-    entries.append(Entry(path, kind, Origin.GENERAL, is_directory))
-    if kind is Kind.WRITE and is_directory:
-        roots.append(path)
+    if not mode or stat.S_ISLNK(mode):
+        return  # gone meanwhile, or a link to nothing
+    for kind in kinds:
+        if kind is Kind.WRITE and linked:
+            continue  # a link someone planted must not widen what may be written
+        entries.append(Entry(path, kind, Origin.GENERAL, stat.S_ISDIR(mode)))
+        if kind is Kind.WRITE and stat.S_ISDIR(mode):
+            roots.append(path)
+        if kind is Kind.READ:
+            _pin_above(path, entries)
 
 
 def _pin_above(path: str, entries: list[Entry]) -> None:

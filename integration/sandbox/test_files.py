@@ -297,12 +297,55 @@ def test_three_thousand_hidden_files_start_and_are_hidden(sandbox):
 def test_hiding_a_large_directory_costs_one_mount(sandbox):
     """P-PF-01."""
     directory = sandbox.mkdir("data")
-    for number in range(2000):
-        (directory / f"{number}.key").write_text("")
+    for number in range(20_000):
+        os.close(os.open(directory / f"{number}.key", os.O_WRONLY | os.O_CREAT, 0o644))
     answer = sandbox.run("ls data | wc -l; wc -l < /proc/self/mountinfo", policy={"deny_read": ["data/**", "**/*.key"]})
     listed, mounts = answer["stdout"].split()
     assert listed == "0"
     assert int(mounts) < 150
+
+
+def test_what_matches_a_pattern_later_is_covered_at_the_next_run(sandbox):
+    """P-PF-05: a tree is remembered, and what changed since is seen all the same."""
+    sandbox.write("old/deep/a.key", "TOP-SECRET")
+    policy = {"deny_read": ["**/*.key"]}
+    show = "cat $(find . -name '*.key') < /dev/null | wc -c"
+    # the second look is at a tree whose change is old enough to be remembered
+    assert sandbox.run(f"{show}; sleep 2.1", policy=policy)["stdout"].split() == ["0"]
+    assert sandbox.run(show, policy=policy)["stdout"].split() == ["0"]
+    (remembered,) = (sandbox.home / "cache").glob("matches-*")
+    before = remembered.stat().st_mtime_ns
+    assert sandbox.run(show, policy=policy)["stdout"].split() == ["0"]
+    assert remembered.stat().st_mtime_ns == before
+    sandbox.write("old/deep/b.key", "TOP-SECRET")
+    sandbox.write("new/c.key", "TOP-SECRET")
+    os.rename(sandbox.path("old/deep"), sandbox.path("old/moved"))
+    answer = sandbox.run(f"{show}; cat old/moved/*.key new/c.key", policy=policy)
+    assert answer["stdout"].split() == ["0"], answer
+    # and what a command itself makes, or moves away
+    sandbox.run("mkdir in; echo mine > in/d.key; mv old/moved in; echo x > plain", policy=policy)
+    answer = sandbox.run("cat in/d.key in/moved/b.key plain", policy=policy)
+    assert answer["stdout"] == "x\n", answer
+
+
+def test_a_pattern_hides_below_a_folder_that_another_pattern_names(sandbox):
+    sandbox.write("gen-a/x.key", "TOP-SECRET")
+    sandbox.write("gen-a/Makefile", "mine")
+    answer = sandbox.run(
+        "cat gen-a/x.key; echo theirs > gen-a/Makefile; mv gen-a away; mkdir gen-a; echo theirs > gen-a/Makefile",
+        policy={"deny_read": ["**/*.key"], "read_only": ["gen-*"]},
+    )
+    assert "TOP-SECRET" not in answer["stdout"]
+    assert sandbox.path("gen-a/Makefile").read_text() == "mine"
+
+
+def test_a_file_a_pattern_holds_cannot_be_replaced_by_moving_what_is_above_it(sandbox):
+    sandbox.write("a/b/Makefile", "mine")
+    sandbox.run(
+        "mv a x; mv a/b a/x; mkdir -p a/b; echo theirs > a/b/Makefile; mv a/b/Makefile m",
+        policy={"read_only": ["**/Makefile"]},
+    )
+    assert sandbox.path("a/b/Makefile").read_text() == "mine"
 
 
 def test_a_large_policy_and_a_large_command_start_together(sandbox):
