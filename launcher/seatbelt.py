@@ -23,11 +23,13 @@ from doorward.launcher.interface import (
     SandboxUnavailable,
     Stdio,
     Undone,
+    UnenforceableRule,
 )
 from doorward.launcher.loopback_listeners import Listeners, open_listeners
+from doorward.launcher.mounts import Kind
 from doorward.launcher.reaped_process import NotStarted, ReapedProcess, Report
 from doorward.launcher.reaper import Start
-from doorward.launcher.rules import Rules, read_rules
+from doorward.launcher.rules import PathRule, Rules, read_rules
 from doorward.launcher.seatbelt_profile import Profile, make_profile
 from doorward.launcher.seatbelt_survey import Look, look
 
@@ -276,9 +278,20 @@ def unavailable(text: str) -> SandboxUnavailable:
 
 def render(policy: SandboxPolicy) -> tuple[Profile, Look]:
     """The profile a run of `policy` would get, with stand-ins for what only a run has: its temporary folder and its
-    port. Raises UnenforceableRule, SandboxUnavailable."""
+    port. What is to be writable need not exist here. Raises UnenforceableRule, SandboxUnavailable."""
     policy = policy._replace(mode=Mode(policy.mode))
-    found = look(policy, read_rules(policy), "/private/var/folders/xx/yyyyyyyy/T/doorward-run", 49152)
+    rules = read_rules(policy._replace(write=()))
+    written: list[PathRule] = []
+    for entry in policy.write:
+        try:
+            written += read_rules(policy._replace(write=(entry,), read_only=(), deny_read=())).rules
+        except UnenforceableRule:
+            path = os.path.realpath(os.path.join(rules.workspace, os.path.expanduser(entry)))
+            if os.path.lexists(path) or policy.mode not in (Mode.READ_ONLY, Mode.WORKSPACE_WRITE):
+                raise
+            written.append(PathRule(Kind.WRITE, entry, path))
+    rules = rules._replace(rules=(*rules.rules, *written))
+    found = look(policy, rules, "/private/var/folders/xx/yyyyyyyy/T/doorward-run", 49152)
     return make_profile(found.view), found
 
 

@@ -87,7 +87,8 @@ def _files(writer: _Writer, view: View) -> None:
     chosen = {mount.path for mount in plan_mounts((*view.entries, private)).mounts}
     entries = _decided((*view.entries, private))
     for entry in entries:
-        if entry.path in chosen and entry.path != "/":
+        # a rule that a person wrote is there even where it changes nothing, to be found by whoever looks for it
+        if entry.path != "/" and (entry.path in chosen or entry.origin is Origin.EXACT):
             writer.entry(entry)
     patterns = sorted(view.patterns, key=lambda pattern: pattern.kind)  # of two on one path the stricter
     for pattern in patterns:

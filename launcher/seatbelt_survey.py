@@ -15,7 +15,7 @@ _FOLDERS = frozenset(
     ("/Applications", "/Library", "/Users", "/Volumes", "/cores", "/opt", "/private", "/private/etc", "/private/var")
 )
 # Never writable, nor anything below.
-_SYSTEM = ("/System", "/Library/LaunchAgents", "/Library/LaunchDaemons", "/private/etc")
+_SYSTEM = ("/System", "/Library/LaunchAgents", "/Library/LaunchDaemons")
 
 
 class Look(NamedTuple):

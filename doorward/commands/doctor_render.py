@@ -55,7 +55,8 @@ def _macos(policy: SandboxPolicy, argv: tuple[str, ...], cwd: str) -> tuple[Mapp
     from doorward.launcher.rules import read_rules
     from doorward.launcher.seatbelt import SANDBOX_EXEC, SeatbeltConfinement, needs_profile, render
 
-    confinement = SeatbeltConfinement(policy._replace(mode=Mode(policy.mode)), read_rules(policy), SANDBOX_EXEC)
+    rules = read_rules(policy._replace(write=()))
+    confinement = SeatbeltConfinement(policy._replace(mode=Mode(policy.mode)), rules, SANDBOX_EXEC)
     document: dict[str, Any] = {
         "platform": "macos",
         "enforcement": confinement.enforcement._asdict(),

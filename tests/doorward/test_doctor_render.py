@@ -71,6 +71,34 @@ def test_a_rule_that_cannot_be_held_is_named(rendered: Any) -> None:
     assert "1023" in err
 
 
+@pytest.mark.parametrize("path", ["/tmp/no-x", "/var/no-y", "/etc/no-z"])
+@pytest.mark.parametrize("option", ["--add-dir", "--read-only", "--deny-read"])
+@pytest.mark.parametrize("prefix", ["", "/private"])
+def test_both_spellings_whether_the_path_exists_here_or_not(
+    rendered: Any, path: str, option: str, prefix: str
+) -> None:
+    """P-PL-02."""
+    status, out, _ = rendered("--render", "macos", "--json", option, prefix + path, "--", "true")
+    values = set(json.loads(out)["parameters"].values())
+    assert status == 0
+    assert {path, f"/private{path}"} <= values
+
+
+@pytest.mark.parametrize("name", ['a"b', "a)(allow default", "a\\b", "a;b", "a\nb", "a\udcffb"])
+def test_a_name_cannot_break_out(rendered: Any, tmp_path: Path, name: str) -> None:
+    """P-PL-03: the text has as many rules as with a plain name, in the folder's own name and in a rule's."""
+    counts = set()
+    for each in (name, "plain"):
+        (tmp_path / each).mkdir()
+        (tmp_path / f"w{each}").mkdir()
+        status, out, _ = rendered(
+            "--render", "macos", "-C", str(tmp_path / f"w{each}"), "--deny-read", str(tmp_path / each), "--", "true"
+        )
+        assert status == 0
+        counts.add(sum(line.startswith(("(allow", "(deny")) for line in out.splitlines()))
+    assert len(counts) == 1
+
+
 def test_windows(rendered: Any) -> None:
     status, out, _ = rendered("--render", "windows", "--json", "--network", "full", "--", "make", "all")
     document = json.loads(out)
