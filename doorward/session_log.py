@@ -173,6 +173,7 @@ class SessionLog:
         *,
         withheld: Sequence[str] = (),
         limits: Mapping[str, str] | None = None,
+        notices: Sequence[str] = (),
         recorded: bool,
         terminal: bool,
     ) -> None:
@@ -192,6 +193,7 @@ class SessionLog:
                 fingerprint_key=key_id(key),
                 withheld=withheld,
                 limits=limits,
+                notices=notices,
                 output="recorded" if recorded else "not-recorded",
                 terminal=terminal,
             )

@@ -185,6 +185,7 @@ class Supervisor:
                 launch.confinement.enforcement._asdict(),
                 withheld=launch.inner.withheld,
                 limits=launch.confinement.limits,
+                notices=launch.confinement.notices,
                 recorded=bool(launch.streams.inlets),
                 terminal=launch.streams.terminal is not None,
             )

@@ -51,7 +51,8 @@ def _read(path: str) -> str:
         return ""
 
 
-def _namespaces(facts: Facts) -> Explanation:
+def explain_namespaces(facts: Facts) -> Explanation:
+    """Why no user namespace can be made here."""
     if facts.sandboxed:
         return Explanation(
             "No sandbox can be made here: this process already runs inside one.",
@@ -106,7 +107,7 @@ def _setuid(facts: Facts) -> Explanation:
 
 def _propagation(facts: Facts) -> Explanation:
     if facts.apparmor_restricts:
-        return _namespaces(facts)
+        return explain_namespaces(facts)
     return Explanation(
         "The machine does not let a sandbox detach its mounts from the host's (mount propagation).",
         "In a container: docker run --security-opt apparmor=unconfined, with a seccomp profile that allows mount.",
@@ -115,7 +116,7 @@ def _propagation(facts: Facts) -> Explanation:
 
 def _uid_map(facts: Facts) -> Explanation:
     if facts.apparmor_restricts or facts.sandboxed:
-        return _namespaces(facts)
+        return explain_namespaces(facts)
     return Explanation(
         "The kernel refuses to map this user into a user namespace (uid map).",
         "In a container: docker run --security-opt seccomp=PROFILE.json with a profile that allows it; "
@@ -125,7 +126,7 @@ def _uid_map(facts: Facts) -> Explanation:
 
 def _loopback(facts: Facts) -> Explanation:
     if facts.apparmor_restricts:
-        return _namespaces(facts)
+        return explain_namespaces(facts)
     return Explanation(
         "The sandbox's loopback device cannot be set up (RTM_NEWADDR).",
         "A security module takes the network capability away in user namespaces; dmesg names it.",
@@ -134,14 +135,14 @@ def _loopback(facts: Facts) -> Explanation:
 
 # First match wins. The texts are those of bubblewrap 0.5 to 0.11.
 _TABLE = (
-    (r"nesting depth or /proc/sys/user/max_\S*_namespaces exceeded|ENOSPC", _namespaces),
+    (r"nesting depth or /proc/sys/user/max_\S*_namespaces exceeded|ENOSPC", explain_namespaces),
     (r"must be installed setuid|Unexpected setuid user|[Ss]etuid (use|mode)|Unexpected capabilities", _setuid),
-    (r"No permissions to creat\w+ (a )?new namespace|[Cc]reating new namespace failed", _namespaces),
+    (r"No permissions to creat\w+ (a )?new namespace|[Cc]reating new namespace failed", explain_namespaces),
     (r"setting up [ug]id map|writing to setgroups", _uid_map),
     (r"Failed to make / slave|old root rprivate|setting up newroot bind|pivot_root", _propagation),
     (r"RTM_NEWADDR|RTM_NEWLINK|loopback", _loopback),
     (r"Can't mount proc", _proc),
-    (r"unshare user ns|new user namespaces was not disabled|max_user_namespaces", _namespaces),
+    (r"unshare user ns|new user namespaces was not disabled|max_user_namespaces", explain_namespaces),
 )
 
 _PLAIN = (
@@ -206,7 +207,7 @@ def explain_step(
         case "identity":
             return LaunchFailure("sandbox", *_uid_map(facts))
         case "namespaces":
-            return LaunchFailure("sandbox", *_namespaces(facts))
+            return LaunchFailure("sandbox", *explain_namespaces(facts))
         case "exec":
             return failure_of_exec(name, number)
         case "directory":

@@ -5,6 +5,7 @@ Goes to `_ctypes` below `ctypes`: the full module costs 2 ms more, on the path o
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from _ctypes import FUNCFLAG_CDECL, FUNCFLAG_USE_ERRNO, CFuncPtr, _SimpleCData, dlopen, dlsym, get_errno
@@ -38,6 +39,8 @@ _LANDLOCK_SCOPES = 6
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 _PR_SET_NO_NEW_PRIVS = 38
+_PR_SET_SECCOMP = 22
+_SECCOMP_MODE_FILTER = 2
 
 
 class _Int(_SimpleCData):  # type: ignore[type-arg]
@@ -88,6 +91,16 @@ def die_with_parent() -> None:
 def adopt_orphans() -> None:
     """Orphaned descendants become children of this process (PR_SET_CHILD_SUBREAPER)."""
     _call("prctl", _PR_SET_CHILD_SUBREAPER, _Long(1), _Long(0), _Long(0), _Long(0))
+
+
+def check_seccomp() -> None:
+    """Raises OSError if this kernel takes no system call filters. Nothing is installed: the program is at address 0,
+    which the kernel says last (EFAULT, seccomp(2))."""
+    try:
+        _call("prctl", _PR_SET_SECCOMP, _Long(_SECCOMP_MODE_FILTER), None, _Long(0), _Long(0))
+    except OSError as error:
+        if error.errno != errno.EFAULT:
+            raise
 
 
 def can_scope() -> bool:

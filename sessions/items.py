@@ -253,12 +253,14 @@ def exec(
     fingerprint_key: str | None,
     withheld: Sequence[str] = (),
     limits: Mapping[str, str] | None = None,
+    notices: Sequence[str] = (),
     output: Literal["recorded", "not-recorded"] = "recorded",
     terminal: bool = False,
 ) -> Item:
     """What is about to start; written before it does. `enforcement` is `{"filesystem", "network", "process",
     "syscalls"}`, each `kernel`, `env-only` or `none`; `environment` and `fingerprint_key` come from `environment.py`.
-    `withheld` are names of variables the command does not get, `limits` says of each that is set what holds it.
+    `withheld` are names of variables the command does not get, `limits` says of each that is set what holds it,
+    `notices` what is weaker than it looks.
     """
     return "exec", {
         "turn": turn,
@@ -270,6 +272,7 @@ def exec(
         "fingerprint_key": fingerprint_key,
         "withheld": list(withheld),
         "limits": dict(limits or {}),
+        "notices": list(notices),
         "output": output,
         "terminal": terminal,
     }
