@@ -14,7 +14,6 @@ from doorward.proxy.parent import MalformedParent, Parent, parse_parent
 from doorward.proxy.resolver import IP
 
 TYPE_CHECKING = False
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 

@@ -12,7 +12,6 @@ from doorward.sessions.items import turn_change
 from doorward.sessions.line import Line
 
 TYPE_CHECKING = False
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from typing import Any

@@ -21,6 +21,7 @@ ACTIONS = {
     "test": "what the rules say about HOST[:PORT]: exit status 0 allow, 10 ask, 20 deny, 2 malformed",
     "add": "write rules into a configuration file; comments and order stay",
     "remove": "take rules out of it",
+    "learn": "the smallest rules for what sessions reached, against the rules in force",
     "presets": "the @names that --allow takes; with --expand what each stands for on this machine",
 }
 JSON = Option("json", "one JSON document")
@@ -52,6 +53,10 @@ def main(args: list[str]) -> int:
             return test(rest)
         if action == "presets":
             return presets(rest)
+        if action == "learn":
+            from doorward.commands import allowlist_learn
+
+            return allowlist_learn.main(rest)
         from doorward.commands.allowlist_change import add, remove  # they alone pay for an editor of TOML
 
         return add(rest) if action == "add" else remove(rest)

@@ -8,7 +8,6 @@ import sys
 from doorward.proxy_process import ProxyProcess
 
 TYPE_CHECKING = False
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from doorward.launcher.protocols import Backend
     from doorward.observation import Observation
