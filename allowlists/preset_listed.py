@@ -3,9 +3,9 @@
 `@NAME` opens what is configured, or listed; `@NAME+shared` also the hosts where strangers keep content of their own.
 """
 
-import os
 import tomllib
 from functools import cache
+from importlib import resources
 from urllib.parse import urlsplit
 
 from doorward.allowlists.host import MalformedHost, authority_text, parse_rule_host, parse_rule_host_port
@@ -37,7 +37,8 @@ class Listed(NamedTuple):
 @cache
 def listed() -> dict[str, Listed]:
     """The whole list, by preset."""
-    with open(os.path.join(os.path.dirname(__file__), "preset_hosts.toml"), "rb") as file:
+    # beside this file, in whatever form the package is installed
+    with resources.files("doorward.allowlists").joinpath("preset_hosts.toml").open("rb") as file:
         tables = tomllib.load(file)
     return {
         name: Listed(str(table["checked"]), table["source"], table["hosts"], table["shared"])
