@@ -65,6 +65,7 @@ EVENTS: Mapping[str, Keeping] = {
     "agent_reasoning": Keeping(True, "message"),
     "token_count": Keeping(True, "what the turn used"),
     "thread_name_updated": Keeping(True, "a rename"),
+    "imported": Keeping(True, "where the records before it came from"),
     "connection_opened": Keeping(True, "network decision, written before the first byte passes"),
     "malformed_request": Keeping(True, "a request nobody can judge, refused as such"),
     "approval_asked": Keeping(True, "that somebody was asked, and what about"),
@@ -348,6 +349,11 @@ def turn_interrupted(session: str, turn: int) -> Item:
 def renamed(session: str, name: str) -> Item:
     """A new name from here on."""
     return "event_msg", {"type": "thread_name_updated", "thread_id": session, "thread_name": name}
+
+
+def imported(source: str, *, size: int, sha256: str) -> Item:
+    """Everything before it was taken over from a file, byte for byte."""
+    return "event_msg", {"type": "imported", "source": source, "bytes": size, "sha256": sha256}
 
 
 def message(role: Literal["user", "assistant", "developer"], text: str, *, turn: int | None = None) -> Item:

@@ -71,6 +71,7 @@ class Rollout:
         self._chain = chain.NOTHING_BEFORE
         self._linked_end = 0
         self._folder_synced = False
+        self._shared: Totals | None = None
 
     @classmethod
     def create(
@@ -109,8 +110,11 @@ class Rollout:
         return rollout
 
     @classmethod
-    def open(cls, home: Home, path: str) -> Self:
-        """An existing rollout, to go on where it ends. Raises RolloutBusy, RolloutError."""
+    def open(cls, home: Home, path: str, *, shared: Totals | None = None) -> Self:
+        """An existing rollout, to go on where it ends. Raises RolloutBusy, RolloutError.
+
+        `shared` is what the lines that it shares amount to, where another writer's lines do not count them.
+        """
         session = session_in(os.path.basename(path))
         if session is None:
             raise RolloutError(f"{path} is not named as a rollout (rollout-TIME-UUID.jsonl)")
@@ -121,6 +125,7 @@ class Rollout:
         except StoreError as error:
             raise RolloutError(str(error)) from error
         rollout = cls(descriptor, path, session)
+        rollout._shared = shared
         try:
             rollout._go_on()
         except BaseException:
@@ -157,9 +162,9 @@ class Rollout:
             records = "record carries" if tail.unnumbered == 1 else "records carry"
             notices.append(f"the last {tail.unnumbered} {records} no ordinal: {self.path}")
         self.notices = tuple(notices)
-        if tail.totals.open:
-            self.append(*items.turn_interrupted(self.id, tail.totals.turn))
-            self.interrupted = tail.totals.turn
+        if self._totals.open:
+            self.interrupted = self._totals.turn
+            self.append(*items.turn_interrupted(self.id, self.interrupted))
 
     def _find_end(self, size: int) -> Tail:
         """Takes number, link and totals from what stands in the file."""
@@ -169,6 +174,9 @@ class Rollout:
         if tail.linked_end < self._linked_end:
             raise RolloutError(f"{self.path} has become shorter: another program cut it")
         self._chain, self._linked_end, self._totals = tail.chain, tail.linked_end, tail.totals
+        if self._shared is not None and not tail.linked_end:
+            own, before = tail.totals, self._shared
+            self._totals = own._replace(turn=own.turn + before.turn, refused=own.refused + before.refused)
         self._ordinal = tail.next_ordinal
         return tail
 

@@ -60,7 +60,8 @@ def rendered(
             if first and session is not None and part.payload.get("id") != session:
                 yield paint(f"session {harmless_line(session)}, which begins with what it shares with\n", "bold")
             elif not first:
-                yield paint("\nfrom here on\n", "dim")
+                own = session is None or part.payload.get("id") == session
+                yield paint(f"\n{'from here on its own:' if own else 'with what it copied from'}\n", "dim")
             yield from _session(part.payload, paint)
             first = False
         elif part.number is not None or part.said or part.refused or part.traffic:

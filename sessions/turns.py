@@ -98,10 +98,15 @@ class Turn:
             self.observation = payload
         elif line.type == "event_msg":
             self._event(line)
+        elif line.type == "response_item" and isinstance(name := _call(payload), str):
+            self.said.append(("calls", name[:SAID_LIMIT]))
 
     def _event(self, line: Line) -> None:
         payload = line.payload
         kind, text = payload.get("type"), payload.get("message")
+        if kind == "item_completed":
+            # Codex's paginated mode has these instead of user_message and agent_message
+            kind, text = _item(payload.get("item"))
         if kind in ("user_message", "agent_message") and isinstance(text, str):
             if kind == "user_message" and self.message is None:
                 self.message = text
@@ -144,6 +149,9 @@ def parts(lines: Iterable[Line | Damage]) -> Iterator[Part]:
     number = 0
     for line in lines:
         if isinstance(line, Damage) or line.type == "session_meta":
+            if turn is not None and turn.ending is not None:
+                yield turn  # what a fork shares ends with a turn; its own first record follows
+                turn = None
             yield line
             continue
         starts = turn_change(line.type, line.payload) == "started"
@@ -161,6 +169,28 @@ def parts(lines: Iterable[Line | Damage]) -> Iterator[Part]:
             turn.add(line)
     if turn is not None:
         yield turn
+
+
+_ITEMS = {"UserMessage": "user_message", "AgentMessage": "agent_message"}
+
+
+def _item(item: object) -> tuple[str, str | None]:
+    """Kind and text of an item of Codex's paginated mode, as its legacy mode has them."""
+    if not isinstance(item, dict) or item.get("type") not in _ITEMS:
+        return "", None
+    content = item.get("content")
+    texts = [part.get("text") for part in content if isinstance(part, dict)] if isinstance(content, list) else []
+    return _ITEMS[item["type"]], "\n".join(text for text in texts if isinstance(text, str))
+
+
+def _call(payload: JsonObject) -> str | None:
+    """A call of a tool that the model asked for, in one line."""
+    if payload.get("type") == "local_shell_call":
+        action = payload.get("action")
+        return f"shell {action.get('command') if isinstance(action, dict) else ''}"
+    if payload.get("type") in ("function_call", "custom_tool_call"):
+        return f"{payload.get('name')} {payload.get('arguments') or payload.get('input') or ''}"
+    return None
 
 
 def _key(payload: JsonObject, *names: str) -> tuple[Any, ...]:

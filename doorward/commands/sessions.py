@@ -28,7 +28,7 @@ _OPTIONS = (
 )
 
 
-_BELOW = {"prune": "sessions_prune"}
+_BELOW = {"prune": "sessions_prune", "import": "sessions_import"}
 
 
 def main(args: list[str]) -> int:
@@ -41,7 +41,7 @@ def main(args: list[str]) -> int:
     except HelpWanted:
         sys.stdout.write(
             help_text(
-                "doorward sessions [options]; doorward sessions prune [--apply]",
+                "doorward sessions [options]; doorward sessions prune [--apply]; doorward sessions import DIR",
                 "The sessions there are, newest first. All filters that are given must hold.",
                 _OPTIONS,
                 ("doorward sessions --refused --since 2d", "doorward sessions --json | jq '.[0].id'"),
