@@ -12,6 +12,7 @@ COMMANDS = {
     "run": "run a command behind the doors",
     "check": "what the gates would say, nothing run",
     "proxy": "the network door alone: a proxy that reaches what its rules allow",
+    "policy": "what rules files say about a command",
     "allowlist": "the network rules: show, test, add, remove, presets, learn",
     "approvals": "the questions that wait for an answer: list, show, allow, deny",
     "features": "the switches there are: list, enable, disable",

@@ -298,6 +298,13 @@ KEYS: Final = (
         STAGES,
     ),
     Key(
+        "policy.import_codex",
+        Kind.SWITCH,
+        False,
+        "Whether the rules Codex keeps (`$CODEX_HOME/rules`, and a trusted project's `.codex/rules`) count too; they "
+        "are only read",
+    ),
+    Key(
         "projects.*.trust_level",
         Kind.CHOICE,
         None,

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import os
 
-from doorward.gates.dial import Dial, nothing_listed
+from doorward.gates.dial import PRIVATE_TEMP, Dial, no_rules, nothing_listed
 from doorward.gates.features import GUARDIAN
 from doorward.named_tuple import NamedTuple
 from doorward.network_settings import host_decider, network_settings
 from doorward.plan import Plan
+from doorward.programs import which
 from doorward.session_log import TurnContext
 from doorward.sessions.items import codex_sandbox_policy, policy_digest
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
+    from doorward.gates.action import Action
+    from doorward.gates.policy_match import PolicyMatch
+    from doorward.gates.policy_rules import Policy
     from doorward.guardian import Guardian
 
 
@@ -38,11 +42,12 @@ def dial_for(plan: Plan) -> Dial:
     """Where the dial of autonomy stands for this plan, without its reviewer."""
     configuration, sandbox = plan.configuration, plan.sandbox
     features = configuration.features()
+    writable = tuple(os.path.realpath(path) for path in sandbox.write)
     return Dial(
         workspace=sandbox.workspace,
         sandbox_mode=configuration.text("sandbox_mode"),
         approval_policy=configuration.text("approval_policy"),
-        writable_roots=tuple(os.path.realpath(path) for path in sandbox.write),
+        writable_roots=writable,
         read_only=_literal(sandbox.read_only, sandbox.workspace),
         hidden=_literal(sandbox.deny_read, sandbox.workspace),
         home=os.path.realpath(plan.home.path),
@@ -52,6 +57,8 @@ def dial_for(plan: Plan) -> Dial:
         project_trust=configuration.project_trust,
         bypass_approvals_and_sandbox=plan.bypass,
         canonical=os.path.realpath,
+        policy=no_rules if plan.policy is None else _policy_gate(plan.policy, (sandbox.workspace, *writable)),
+        locate=which,
         decide_host=host_decider(plan.proxy_settings) if plan.proxied else nothing_listed,
     )
 
@@ -63,8 +70,15 @@ def _guardian(plan: Plan) -> Guardian | None:
 
     settings = plan.proxy_settings
     if not plan.proxied:  # the rules hold for doorward's own connection, whatever the command's network is
-        settings, _ = network_settings(plan.configuration, plan.home, os.environ)
+        settings, _ = network_settings(plan.configuration, plan.home, os.environ, plan.policy)
     return guardian_for(plan.configuration, plan.home, os.environ, settings)
+
+
+def _policy_gate(policy: Policy, writable: Sequence[str]) -> Callable[[Action], Sequence[PolicyMatch]]:
+    from doorward.gates.policy_gate import PolicyGate  # only where there are rules
+
+    planted = tuple(os.path.realpath(folder) for folder in (*writable, *PRIVATE_TEMP))
+    return PolicyGate(policy, planted, which, os.path.realpath)
 
 
 def context_for(plan: Plan) -> TurnContext:

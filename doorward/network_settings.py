@@ -9,11 +9,14 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from doorward.gates.policy_rules import Policy
+
 
 def network_settings(
-    configuration: Configuration, home: Home, env: Mapping[str, str]
+    configuration: Configuration, home: Home, env: Mapping[str, str], policy: Policy | None = None
 ) -> tuple[dict[str, object], tuple[str, ...]]:
-    """The settings document (allowlists/settings.py reads it) and notices for a person. Raises UsageError."""
+    """The settings document (allowlists/settings.py reads it) and notices for a person; `policy` adds its rules for
+    hosts. Raises UsageError."""
     pins: dict[str, list[str]] = {}
     notices: list[str] = []
     rules: dict[str, list[dict[str, object]]] = {"allow": [], "deny": []}
@@ -31,6 +34,11 @@ def network_settings(
             ]
             pins |= {name: list(addresses) for name, addresses in preset.pins.items()}
             notices += preset.notices
+    if policy is not None and policy.network:
+        from doorward.policy_loading import network_rows
+
+        for effect, added in network_rows(policy).items():
+            rules[effect] += added
     return {
         "allow": rules["allow"],
         "deny": rules["deny"],

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any
 
+    from doorward.gates.policy_rules import Policy
     from doorward.launcher.protocols import Backend
 
 
@@ -70,9 +71,14 @@ def plan_for(options: Mapping[str, Any], env: Mapping[str, str]) -> Plan:
     if pinned is not None:
         pinned.check(sandbox)
     proxied = sandbox.network == "proxied" and not bypass
-    settings, notices = network_settings(configuration, home, env) if proxied else ({}, ())
+    policy = _policy(configuration, home, env)
+    settings, notices = network_settings(configuration, home, env, policy) if proxied else ({}, ())
     if proxied and configuration.asks_about_hosts():
         settings |= {"can_ask": True, "answer_time": configuration.number("approvals.timeout")}
+    if policy is not None and sandbox.network == "full" and not bypass:
+        from doorward.policy_loading import refuse_unheld
+
+        refuse_unheld(policy)
     return Plan(
         home=home,
         configuration=configuration,
@@ -84,14 +90,34 @@ def plan_for(options: Mapping[str, Any], env: Mapping[str, str]) -> Plan:
         name=options.get("name"),
         user=user,
         notices=(*configuration.notices, *notices),
+        policy=policy,
     )
 
 
 def settings_for(options: Mapping[str, Any], env: Mapping[str, str]) -> tuple[dict[str, object], tuple[str, ...]]:
     """The network rules alone, as the proxy would be sent them, and notices for a person."""
     home, _, configuration = _loaded(options, env)
-    settings, notices = network_settings(configuration, home, env)
+    settings, notices = network_settings(configuration, home, env, _policy(configuration, home, env))
     return settings | {"can_ask": configuration.asks_about_hosts()}, notices
+
+
+def policy_for(options: Mapping[str, Any], env: Mapping[str, str]) -> Policy | None:
+    """The exec policy alone; None where there is no rules file. Raises UsageError."""
+    home, _, configuration = _loaded(options, env)
+    return _policy(configuration, home, env)
+
+
+def _policy(configuration: Configuration, home: Home, env: Mapping[str, str]) -> Policy | None:
+    if not (
+        os.path.lexists(home.rules)
+        or configuration.project_trust == "trusted"
+        or configuration.value("policy.import_codex")
+    ):
+        return None  # most runs: nothing is imported to find nothing
+    from doorward.policy_files import rule_folders
+    from doorward.policy_loading import load_policy
+
+    return load_policy(rule_folders(configuration, home, env), home)
 
 
 def _loaded(options: Mapping[str, Any], env: Mapping[str, str]) -> tuple[Home, str, Configuration]:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Final
 
+    from doorward.gates.policy_rules import Policy
     from doorward.other_user import OtherUser
 
 PROXY_URL: Final = "http://127.0.0.1:3128"
@@ -25,7 +26,8 @@ PROXY_URL: Final = "http://127.0.0.1:3128"
 class Plan(NamedTuple):
     """Pure data. `proxy_settings` is what the proxy process is sent (allowlists/settings.py reads it); `session` is the
     path of a rollout to go on with, `name` names a new one; `bypass` is the flag that skips approvals and sandbox;
-    `user` is whom commands run as, unless the caller."""
+    `user` is whom commands run as, unless the caller; `policy` holds the exec policy, None where there is no rules
+    file."""
 
     home: Home
     configuration: Configuration
@@ -37,6 +39,7 @@ class Plan(NamedTuple):
     name: str | None = None
     user: OtherUser | None = None
     notices: tuple[str, ...] = ()
+    policy: Policy | None = None
 
     @property
     def sandbox_profile(self) -> dict[str, object]:

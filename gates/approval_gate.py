@@ -24,13 +24,14 @@ def approval(dial: Dial, action: Action, findings: Findings, match: PolicyMatch 
             Gate.APPROVAL,
             f"policy {plain(match.where)}",
             Effect.ASK,
-            f"the policy rule at {plain(match.where)} wants a person to be asked"
-            + (f": {plain(match.justification)}" if match.justification else ""),
+            prompting(match),
             Cause.POLICY_PROMPT,
             rule=match.rule,
         )
-    if match is not None:
-        return _allow(f"policy {plain(match.where)}", f"the policy rule at {plain(match.where)} allows it", match.rule)
+    if match is not None and match.covers is not None:
+        findings = findings.without(match.covers)
+    elif match is not None:
+        return _allow(f"policy {plain(match.where)}", f"the policy {rules_at(match)} it", match.rule)
     switch = f"approval_policy={policy}"
     if policy is ApprovalPolicy.NEVER:
         return _allow(switch, "nobody is asked; the sandbox and the proxy hold it")
@@ -39,15 +40,31 @@ def approval(dial: Dial, action: Action, findings: Findings, match: PolicyMatch 
     if findings.risks:
         return _ask(switch, f"it is asked about because {_joined(findings.risks)}", Cause.RISKY)
     if policy is ApprovalPolicy.UNTRUSTED and findings.changes:
-        name = plain(action.argv[0]) if action.argv else "the action"
-        return _ask(
-            switch,
-            f"only commands known to read only run unasked, and {name} used like this is none",
-            Cause.NOT_READ_ONLY,
-        )
+        because = findings.knowledge.because or "what it does is not known"
+        return _ask(switch, f"only what is known to read only runs unasked, and {because}", Cause.NOT_READ_ONLY)
     if policy is ApprovalPolicy.UNTRUSTED:
         return _allow(switch, "it is known to read only")
     return _allow(switch, "nothing about it is risky")
+
+
+def rules_at(match: PolicyMatch) -> str:
+    """Where the rules of an allow stand, with the verb."""
+    where = plain(match.where)
+    return f"rules at {where} allow" if ", " in where else f"rule at {where} allows"
+
+
+def prompting(match: PolicyMatch) -> str:
+    """Why a person is asked, the rule being what it is."""
+    where = plain(match.where)
+    because = f": {plain(match.justification)}" if match.justification else ""
+    if match.doubt:
+        what = f"`{plain(match.command)}`" if match.command else "a part of it"
+        return (
+            f"whether the policy rule at {where} means {what} cannot be told ({plain(match.doubt)}), "
+            f"so a person is asked{because}"
+        )
+    what = f"about `{plain(match.command)}`" if match.command else ""
+    return f"the policy rule at {where} wants a person to be asked {what}".rstrip() + because
 
 
 def _allow(switch: str, sentence: str, rule: str | None = None) -> Reason:

@@ -25,6 +25,7 @@ _INTERPRETERS: Final = frozenset(
 )
 _WRAPPERS: Final = frozenset(
     (
+        *("busybox", "toybox"),
         *("bwrap", "builtin", "chrt", "cmd", "command", "doorward", "entr", "env", "eval", "exec", "fakeroot", "find"),
         *("firejail", "flock", "ionice", "ltrace", "nice", "nohup", "nsenter", "parallel", "rlwrap", "script"),
         *("setarch", "setsid", "stdbuf", "strace", "taskset", "time", "timeout", "tmux", "screen", "unbuffer"),

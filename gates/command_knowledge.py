@@ -1,66 +1,207 @@
-"""What is known of one command: does it only read, what does it write by name, is it risky.
+"""What is known of a command: does it only read, what does it write by name, is it risky.
 
-No shell grammar: one argv is one simple command, and the script of a shell is not understood. A caller that
-understands more puts its own function in `Dial.knowledge`.
+One argv is one simple command, unless its program runs another: wrappers and scripts are taken apart (unfolding.py,
+loaded only for those) and every part is weighed by itself.
 """
 
 from __future__ import annotations
 
 from doorward.gates.action import Action
 from doorward.gates.known_commands import (
+    CMD,
+    CREDENTIAL_FILES,
+    FOLLOWED,
     GIT_GLOBAL_HARMLESS,
     GIT_READ_ONLY,
+    POWERSHELLS,
     READ_ONLY,
-    SHELLS,
+    RISKY,
+    RISKY_BEGINNINGS,
     SYSTEM_FOLDERS,
+    VALUE_OPTIONS,
     WRITERS,
-    ReadOnly,
-    Writer,
 )
 from doorward.gates.places import inside
-from doorward.gates.risky_commands import CREDENTIAL_FILES, RISKY, RISKY_BEGINNINGS, VALUE_OPTIONS, Risk
 from doorward.gates.wording import plain
 from doorward.named_tuple import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
+    from types import EllipsisType
+    from typing import Literal
+
+    from doorward.gates.command_entry import ReadOnly, Risk, Writer
+    from doorward.gates.command_part import Part
+
+    Word = str | None | EllipsisType
+    # where a program (a name or a path, PATH, the working folder) is found: absolute, or None
+    Locate = Callable[[str, str, str], str | None]
 
 
 class Knowledge(NamedTuple):
-    """`understood`: all the action does is known by name, no script is in it. `read_only`: it is known to change
-    nothing. `risks` are sentences without a full stop. `writes` are the literal targets it names, as it names them.
+    """`understood`: all the action does is known by name. `read_only`: it is known to change nothing. `risks` are
+    sentences without a full stop. `writes` are the literal targets it names, as it names them.
+
+    For a script `parts` holds what is known of each of its commands, in order; `targets` are then what they write to,
+    weighed but left to the kernel. `because` completes "it is not known to
+    read only, and …".
     """
 
     understood: bool
     read_only: bool
     risks: tuple[str, ...] = ()
     writes: tuple[str, ...] = ()
+    parts: tuple[Knowledge, ...] = ()
+    targets: tuple[str, ...] = ()
+    because: str = ""
 
 
-def knowledge_of(action: Action, planted: Sequence[str]) -> Knowledge:
+def knowledge_of(action: Action, planted: Sequence[str], locate: Locate | None = None) -> Knowledge:
     """What the tables say of `action`. A program found in or below one of the folders `planted` (absolute: those the
-    sandboxed side can write to) is not taken for the one its name says (P-AP-18)."""
-    if not action.argv:
+    sandboxed side can write to) is not taken for the one its name says (P-AP-18). `locate` finds the programs of the
+    commands within; without it PATH itself must hold nothing planted."""
+    argv = action.argv
+    if not argv:
         return Knowledge(understood=False, read_only=False)
-    name = action.argv[0].rpartition("/")[2]
-    arguments = action.argv[1:]
-    risks = _risks(name, arguments, action.cwd)
-    if name in SHELLS:
-        return Knowledge(understood=False, read_only=False, risks=risks)
-    reads = _only_reads(name, arguments, action.env) and _is_genuine(action, planted)
-    writes = _targets(name, arguments)
-    return Knowledge(understood=reads or bool(writes), read_only=reads, risks=risks, writes=writes)
+    if program_name(argv[0]) not in FOLLOWED:
+        return _of_words(argv, action.env, action.cwd, _is_genuine(action, planted))
+    from doorward.gates.unfolding import unfold  # for commands that run others
+
+    return _of_parts(action, unfold(action), planted, locate)
+
+
+def program_name(word: str) -> str:
+    """The base name a program is known by; Windows' shells in lower case without `.exe`."""
+    name = word.rpartition("/")[2]
+    if "\\" in name or name[:1] in "PpCc":
+        lower = name.rpartition("\\")[2].lower().removesuffix(".exe")
+        if lower in POWERSHELLS or lower == CMD:
+            return lower
+    return name
+
+
+def is_known_harmless(name: str) -> bool:
+    """True for a program that surely does not run what stands in its arguments."""
+    return name in READ_ONLY or name in WRITERS
+
+
+def after_own_options(name: str, arguments: Sequence[Word]) -> Sequence[Word] | None:
+    """`arguments` from the sub-command on, for a program that has sub-commands; None for any other."""
+    takes_value = VALUE_OPTIONS.get(name)
+    if takes_value is None:
+        return None
+    index = 0
+    while index < len(arguments):
+        word = arguments[index]
+        if not isinstance(word, str) or not word.startswith("-"):
+            break
+        index += 2 if word in takes_value else 1
+    return arguments[index:]
+
+
+def _of_parts(action: Action, parts: Sequence[Part], planted: Sequence[str], locate: Locate | None) -> Knowledge:
+    from doorward.gates.command_part import is_script
+
+    genuine = _Genuine(action, planted, locate)
+    known = tuple(_of_part(action, part, genuine) for part in parts)
+    risks = tuple(dict.fromkeys(risk for each in known for risk in each.risks))
+    understood = all(each.understood for each in known)
+    reads = all(each.read_only for each in known)
+    because = next((each.because for each in known if not each.read_only and each.because), "")
+    if not is_script(parts):
+        return Knowledge(understood, reads, risks, known[0].writes, because=because)
+    targets = tuple(dict.fromkeys(target for each in known for target in each.writes))
+    return Knowledge(understood, reads, risks, (), known, targets, because)
+
+
+class _Genuine:
+    """Which programs of one action are the ones their names say: a script calls the same few again and again."""
+
+    def __init__(self, action: Action, planted: Sequence[str], locate: Locate | None) -> None:
+        self._action = action
+        self._planted = planted
+        self._locate = locate
+        self._known: dict[tuple[str, str | None], bool] = {}
+
+    def __call__(self, word: Word, env: Mapping[str, str]) -> bool:
+        if not isinstance(word, str):
+            return False
+        key = (word, env.get("PATH"))
+        if key not in self._known:
+            self._known[key] = self._judged(word, key[1], env)
+        return self._known[key]
+
+    def _judged(self, word: str, path: str | None, env: Mapping[str, str]) -> bool:
+        if path is not None and "\0" in path:
+            return "/" in word and _is_genuine_path(word, None, env, self._planted)  # set to what is not known
+        found = None
+        if self._locate is not None and "/" not in word:
+            found = self._locate(word, path or "", self._action.cwd)
+        return _is_genuine_path(word, found, env, self._planted)
+
+
+def _of_part(action: Action, part: Part, genuine: _Genuine) -> Knowledge:
+    """One command of several. A relative target counts only while the working folder is the action's."""
+    env: Mapping[str, str] = {**action.env, **part.env} if part.env else action.env
+    risks = list(part.risks)
+    for layer in part.outer:
+        name = program_name(layer.words[0]) if isinstance(layer.words[0], str) else ""
+        if name in RISKY:
+            risks += _risks(name, (), action.cwd)
+    for file in part.reads:
+        if _is_credential_file(_absolute(file, action.cwd)):
+            risks.append(_credential("it", file))
+    for file in (*part.reads, *part.writes):
+        if file.startswith(("/dev/tcp/", "/dev/udp/")):
+            risks.append(f"it opens a connection to {plain(file[9:])} without the proxy")
+    if not part.words:
+        known = Knowledge(not part.doubt, False, (), part.writes, because=_writing(part.writes))
+    else:
+        real = genuine(part.words[0], env) and all(genuine(layer.words[0], env) for layer in part.outer)
+        known = _of_words(part.words, env, action.cwd, real)
+    if part.doubt:
+        known = known._replace(understood=False, read_only=False, because=f"what it does cannot be told: {part.doubt}")
+    if part.moved:
+        known = known._replace(writes=tuple(target for target in known.writes if target.startswith("/")))
+    return known._replace(risks=tuple(dict.fromkeys((*risks, *known.risks)))) if risks else known
+
+
+def _of_words(words: Sequence[Word], env: Mapping[str, str], cwd: str, genuine: bool) -> Knowledge:
+    program = words[0]
+    if not isinstance(program, str):
+        return Knowledge(understood=False, read_only=False)
+    name = program_name(program)
+    arguments = words[1:]
+    texts = [word for word in arguments if isinstance(word, str)]
+    certain = len(texts) == len(arguments)
+    risks = _risks(name, texts, cwd)
+    entry = _read_only_entry(name, arguments, env)
+    reads = entry is True and genuine
+    writes = _targets(name, texts) if certain else ()
+    because = ""
+    if entry is True and not genuine:
+        because = f"which {plain(name)} this is cannot be told: it lies where the command itself can write, or may"
+    elif writes:
+        because = f"{plain(name)} writes to {plain(writes[0])}"
+    elif entry is not True and entry is not None and entry.because:
+        because = f"{plain(name)} may do more: {entry.because}"
+    elif entry is not True:
+        because = f"{plain(name)}{' used like this' if entry or name in ('git', 'sed') else ''} is not among it"
+    return Knowledge(reads or bool(writes), reads, risks, writes, because=because)
 
 
 def _is_genuine(action: Action, planted: Sequence[str]) -> bool:
     """True if `argv[0]` can only be the system's program of that name."""
-    program = action.argv[0]
+    return _is_genuine_path(action.argv[0], action.program, action.env, planted)
+
+
+def _is_genuine_path(program: str, found: str | None, env: Mapping[str, str], planted: Sequence[str]) -> bool:
     if "/" in program:
         return program.rpartition("/")[0] in SYSTEM_FOLDERS
-    if action.program is not None:
-        return not any(inside(action.program, folder) for folder in planted)
-    path = action.env.get("PATH")
+    if found is not None:
+        return not any(inside(found, folder) for folder in planted)
+    path = env.get("PATH")
     if path is None:
         return True  # the system's default
     return all(
@@ -68,27 +209,49 @@ def _is_genuine(action: Action, planted: Sequence[str]) -> bool:
     )
 
 
-def _only_reads(name: str, arguments: Sequence[str], env: Mapping[str, str]) -> bool:
+def _read_only_entry(
+    name: str, arguments: Sequence[Word], env: Mapping[str, str]
+) -> ReadOnly | Literal[True] | None:
+    """True if it only reads; else the line of the table it goes beyond, None where there is none."""
+    texts = [word for word in arguments if isinstance(word, str)]
+    certain = len(texts) == len(arguments)
     if name == "git":
         return _git_only_reads(arguments, env)
     if name == "sed":
-        return _sed_only_prints(arguments)
+        return True if certain and _sed_only_prints(texts) else None
     known = READ_ONLY.get(name)
-    return known is not None and _fits(known, arguments, env)
+    if known is None:
+        return None
+    return True if _fits_words(known, arguments, env) else known
 
 
-def _git_only_reads(arguments: Sequence[str], env: Mapping[str, str]) -> bool:
-    index = 0
-    while index < len(arguments) and arguments[index].startswith("-"):
-        if arguments[index] == "-C":
-            index += 1
-        elif arguments[index] not in GIT_GLOBAL_HARMLESS:
+def _fits_words(known: ReadOnly, arguments: Sequence[Word], env: Mapping[str, str]) -> bool:
+    """`_fits`, with the safe side of words that are not known: they may be any option."""
+    texts = [word for word in arguments if isinstance(word, str)]
+    if len(texts) != len(arguments):
+        limited = known.unless_short or known.unless_long or known.unless_words or known.only is not None
+        if limited or known.most_operands is not None or known.operands_begin:
             return False
+    return _fits(known, texts, env)
+
+
+def _git_only_reads(arguments: Sequence[Word], env: Mapping[str, str]) -> ReadOnly | Literal[True] | None:
+    index = 0
+    while index < len(arguments):
+        word = arguments[index]
+        if not isinstance(word, str):
+            return None
+        if not word.startswith("-"):
+            known = GIT_READ_ONLY.get(word)
+            if known is None:
+                return None
+            return True if _fits_words(known, arguments[index + 1 :], env) else known
+        if word == "-C":
+            index += 1
+        elif word not in GIT_GLOBAL_HARMLESS:
+            return None
         index += 1
-    if index >= len(arguments):
-        return False
-    known = GIT_READ_ONLY.get(arguments[index])
-    return known is not None and _fits(known, arguments[index + 1 :], env)
+    return None
 
 
 def _sed_only_prints(arguments: Sequence[str]) -> bool:
@@ -182,32 +345,24 @@ def _operands_of(writer: Writer, arguments: Sequence[str]) -> list[str] | None:
 
 def _risks(name: str, arguments: Sequence[str], cwd: str) -> tuple[str, ...]:
     found: list[str] = []
-    beginnings = tuple(risk for begin, risk in RISKY_BEGINNINGS.items() if name.startswith(begin))
-    for risk in RISKY.get(name, beginnings):
-        if _is_risk(risk, _after_own_options(name, arguments)):
-            found.append(f"{plain(' '.join((name, *risk.words)))} {risk.because}")
-            break
+    rows = RISKY.get(name) or tuple(risk for begin, risk in RISKY_BEGINNINGS.items() if name.startswith(begin))
+    if rows:
+        behind = after_own_options(name, arguments)
+        own = arguments if behind is None else [word for word in behind if isinstance(word, str)]
+        options, operands = _split(own)
+        for risk in rows:
+            if _is_risk(risk, own, options, operands):
+                found.append(f"{plain(' '.join((name, *risk.words)))} {risk.because}")
+                break
     for argument in arguments:
-        if _is_credential_file(argument if argument.startswith("/") else f"{cwd}/{argument}"):
-            found.append(f"{plain(name)} names {plain(argument)}, a file that holds credentials")
+        if _is_credential_file(_absolute(argument, cwd)):
+            found.append(_credential(plain(name), argument))
             break
     return tuple(found)
 
 
-def _after_own_options(name: str, arguments: Sequence[str]) -> Sequence[str]:
-    """`arguments` from the sub-command on, for a program that has one; all of them otherwise."""
-    takes_value = VALUE_OPTIONS.get(name)
-    if takes_value is None:
-        return arguments
-    index = 0
-    while index < len(arguments) and arguments[index].startswith("-"):
-        index += 2 if arguments[index] in takes_value else 1
-    return arguments[index:]
-
-
-def _is_risk(risk: Risk, arguments: Sequence[str]) -> bool:
-    options, operands = _split(arguments)
-    if tuple(operands[: len(risk.words)]) != risk.words:
+def _is_risk(risk: Risk, arguments: Sequence[str], options: Sequence[str], operands: Sequence[str]) -> bool:
+    if risk.words and tuple(operands[: len(risk.words)]) != risk.words:
         return False
     if (risk.short or risk.long) and not any(_is_option(option, risk.short, risk.long) for option in options):
         return False
@@ -219,4 +374,18 @@ def _is_risk(risk: Risk, arguments: Sequence[str]) -> bool:
 
 
 def _is_credential_file(path: str) -> bool:
+    if "/." not in path and not path.startswith("/etc/"):
+        return False  # nearly every word
     return any(part in path if part.startswith("/") else f"/{part}" in path for part in CREDENTIAL_FILES)
+
+
+def _writing(targets: Sequence[str]) -> str:
+    return f"it writes to {plain(targets[0])}" if targets else ""
+
+
+def _absolute(path: str, cwd: str) -> str:
+    return path if path.startswith("/") else f"{cwd}/{path}"
+
+
+def _credential(who: str, file: str) -> str:
+    return f"{who} names {plain(file)}, a file that holds credentials"

@@ -13,6 +13,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:  # most runs have neither a rule nor a reviewer, and start without loading them
     from collections.abc import Callable, Sequence
 
+    from doorward.gates.command_knowledge import Locate
     from doorward.gates.policy_match import PolicyMatch
     from doorward.gates.review import Review
 
@@ -59,6 +60,10 @@ NETWORK_OF_MODE = {
 """The network mode where none was given (DESIGN.md §6)."""
 
 
+PRIVATE_TEMP = ("/tmp", "/dev/shm")
+"""What a command has of its own, gone with the run (DESIGN.md §6)."""
+
+
 def no_rules(action: Action) -> Sequence[PolicyMatch]:
     """A policy without a rule."""
     return ()
@@ -81,8 +86,9 @@ class Dial(NamedTuple):
     content hashes, `approvals` the keys of `approval_key` that were given in this session.
 
     `policy` gives the rules an action matches (the strictest counts, their order does not); `knowledge` says what
-    is known of a command, given the folders whose programs are not to be believed; `decide_host` is the
-    allowlist: "allow", "ask" or "deny" by name alone; `reviewer` judges a risky action in a person's place;
+    is known of a command, given the folders whose programs are not to be believed and `locate`, which finds a program
+    (its name, PATH, the working folder; None: nothing is looked up); `decide_host` is the allowlist:
+    "allow", "ask" or "deny" by name alone; `reviewer` judges a risky action in a person's place;
     `canonical` makes an absolute path canonical (the supervisor passes `os.path.realpath`).
     """
 
@@ -92,7 +98,7 @@ class Dial(NamedTuple):
     writable_roots: tuple[str, ...] = ()
     read_only: tuple[str, ...] = ()
     hidden: tuple[str, ...] = ()
-    private_temp: tuple[str, ...] = ("/tmp", "/dev/shm")
+    private_temp: tuple[str, ...] = PRIVATE_TEMP
     home: str = ""
     network: str | None = None
     features: frozenset[str] = frozenset()
@@ -103,7 +109,8 @@ class Dial(NamedTuple):
     bypass_approvals_and_sandbox: bool = False
     bypass_hook_trust: bool = False
     policy: Callable[[Action], Sequence[PolicyMatch]] = no_rules
-    knowledge: Callable[[Action, Sequence[str]], Knowledge] = knowledge_of
+    knowledge: Callable[[Action, Sequence[str], Locate | None], Knowledge] = knowledge_of
+    locate: Locate | None = None
     decide_host: Callable[[str, int], str] = nothing_listed
     reviewer: Callable[[Action, Sequence[str]], Review] | None = None
     canonical: Callable[[str], str] = normpath

@@ -48,12 +48,27 @@ class Findings(NamedTuple):
     changes: bool
     approved: bool
 
+    def without(self, covered: frozenset[int]) -> Findings:
+        """What is left to weigh where rules speak for the parts that `covered` numbers (P-AP-10)."""
+        rest = [known for number, known in enumerate(self.knowledge.parts) if number not in covered]
+        spoken = {
+            risk for number, known in enumerate(self.knowledge.parts) if number in covered for risk in known.risks
+        }
+        left = {risk for known in rest for risk in known.risks}
+        return self._replace(
+            knowledge=self.knowledge._replace(
+                because=next((known.because for known in rest if not known.read_only and known.because), "")
+            ),
+            risks=tuple(risk for risk in self.risks if risk not in spoken or risk in left),
+            changes=bool(self.writes) or bool(self.endpoints) or not all(known.read_only for known in rest),
+        )
+
 
 def findings_of(dial: Dial, action: Action) -> Findings:
     """Weigh `action`."""
     canonical = dial.canonical
     planted = tuple(canonical(folder) for folder in (dial.workspace, *dial.writable_roots, *dial.private_temp))
-    knowledge = dial.knowledge(action, planted)
+    knowledge = dial.knowledge(action, planted, dial.locate)
     grounds = (
         (Ground.PRIVATE_TEMP, dial.private_temp),
         (Ground.WORKSPACE, (dial.workspace,)),

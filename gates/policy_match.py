@@ -15,12 +15,21 @@ class PolicyDecision(StrEnum):
 
 
 class PolicyMatch(NamedTuple):
-    """One rule that matched the whole action. `rule` is its text, `where` its file and line."""
+    """One rule that matched. `rule` is its text, `where` its file and line.
+
+    `command` is the part of the action it matched, "" for the whole. `doubt` says why it is not certain that the rule
+    means this action ("" where it is): such a match asks, whatever the rule's own decision. `covers` numbers the parts
+    an allow speaks for; None: all of them. `note` is what the rule does not reach.
+    """
 
     decision: PolicyDecision
     rule: str
     where: str
     justification: str = ""
+    command: str = ""
+    doubt: str = ""
+    covers: frozenset[int] | None = None
+    note: str = ""
 
 
 _STRICTNESS = {decision: rank for rank, decision in enumerate(PolicyDecision)}
@@ -28,4 +37,4 @@ _STRICTNESS = {decision: rank for rank, decision in enumerate(PolicyDecision)}
 
 def strictest(matches: Iterable[PolicyMatch]) -> PolicyMatch | None:
     """The match that counts. Equals are told apart by their text, so that the order of the rules never shows."""
-    return max(matches, key=lambda match: (_STRICTNESS[match.decision], *match[1:]), default=None)
+    return max(matches, key=lambda match: (_STRICTNESS[match.decision], *match[1:6]), default=None)

@@ -7,7 +7,7 @@ place that answers the question; `run`, `check`, the library and the hooks all c
 from __future__ import annotations
 
 from doorward.gates.action import Action, Kind
-from doorward.gates.approval_gate import approval
+from doorward.gates.approval_gate import approval, prompting, rules_at
 from doorward.gates.dial import Dial as Dial
 from doorward.gates.dial import SandboxMode, Trust
 from doorward.gates.findings import findings_of
@@ -120,20 +120,25 @@ def _policy(match: PolicyMatch | None) -> Reason:
         return Reason(Gate.POLICY, "policy", Effect.PASS, "no policy rule matches it")
     where = plain(match.where)
     because = f": {plain(match.justification)}" if match.justification else ""
+    what_of = f"`{plain(match.command)}`" if match.command else "it"
     if match.decision == "forbidden":
         return Reason(
             Gate.POLICY,
             f"policy {where}",
             Effect.DENY,
-            f"the policy rule at {where} forbids it{because}; no option overrides that, only changing the rule",
+            f"the policy rule at {where} forbids {what_of}{because}"
+            + (f" ({plain(match.note)})" if match.note else "")
+            + "; no option overrides that, only changing the rule",
             Cause.FORBIDDEN,
             rule=match.rule,
         )
-    effect, what = (
-        (Effect.ASK, "wants a person to be asked") if match.decision == "prompt" else (Effect.ALLOW, "allows it")
-    )
+    if match.decision == "prompt":
+        return Reason(Gate.POLICY, f"policy {where}", Effect.ASK, prompting(match), rule=match.rule)
+    if match.covers is not None:
+        sentence = f"the policy {rules_at(match)} a part of it; the rest is judged without a rule"
+        return Reason(Gate.POLICY, f"policy {where}", Effect.PASS, sentence, rule=match.rule)
     return Reason(
-        Gate.POLICY, f"policy {where}", effect, f"the policy rule at {where} {what}{because}", rule=match.rule
+        Gate.POLICY, f"policy {where}", Effect.ALLOW, f"the policy {rules_at(match)} it{because}", rule=match.rule
     )
 
 

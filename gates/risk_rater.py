@@ -21,6 +21,7 @@ POINTS: Final = {
     "throws away work that was not committed": 4,
     "rewrites or drops history": 5,
     "opens a connection to another machine": 5,
+    "runs text as a command": 6,
     "leaves something that runs later": 6,
     "changes what others use": 7,
     "changes the state of the machine": 8,

@@ -68,16 +68,17 @@ def _denied_write(mode: SandboxMode, dial: Dial, write: Write) -> Reason | None:
 
 def _writes(mode: SandboxMode, findings: Findings, action: Action) -> Reason:
     switch = f"sandbox_mode={mode}"
-    name = plain(action.argv[0].rpartition("/")[2]) if action.argv else "the action"
+    script = bool(findings.knowledge.parts)
+    name = "the script" if script else plain(action.argv[0].rpartition("/")[2]) if action.argv else "the action"
     if mode is SandboxMode.DANGER_FULL_ACCESS:
         return Reason(Gate.SANDBOX, switch, Effect.PASS, "danger-full-access has no boundary for files")
-    if findings.writes and findings.knowledge.understood:
+    if findings.writes and findings.knowledge.understood and not script:
         named = ", ".join(plain(write.named) for write in findings.writes[:3])
         more = f" and {len(findings.writes) - 3} more" if len(findings.writes) > 3 else ""
         return Reason(Gate.SANDBOX, switch, Effect.PASS, f"{name} writes to {named}{more}, which is writable")
     if findings.knowledge.read_only:
         return Reason(Gate.SANDBOX, switch, Effect.PASS, f"{name} is known to read only")
-    if findings.knowledge.understood:
+    if findings.knowledge.understood and not script:
         return Reason(Gate.SANDBOX, switch, Effect.PASS, f"{name} writes to no file")
     declared = "beyond what it declares" if findings.writes else "before it runs"
     return Reason(

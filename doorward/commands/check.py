@@ -47,8 +47,12 @@ def main(args: list[str]) -> int:
 
     plan = plan_for(opening_of("check", parsed), os.environ)
     action = _declared(shell_action(*command_of("check", parsed), os.environ), parsed)
-    verdict = resolve(judgement_of(plan).dial, action)
-    if parsed.has("json"):
+    return report(resolve(judgement_of(plan).dial, action), parsed.has("json"))
+
+
+def report(verdict: Verdict, as_json: bool) -> int:
+    """Print `verdict`; its exit status."""
+    if as_json:
         sys.stdout.write(json.dumps(verdict.to_json()) + "\n")
     else:
         sys.stdout.write(_table(verdict))

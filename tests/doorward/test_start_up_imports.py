@@ -29,8 +29,8 @@ OURS = {
         "working_folder",
     },
     "doorward.gates": {
-        "action", "approval_gate", "command_knowledge", "dial", "features", "findings", "fuses", "known_commands",
-        "places", "resolver", "risky_commands", "sandbox_gate", "verdict", "wording",
+        "action", "approval_gate", "command_entry", "command_knowledge", "dial", "features", "findings", "fuses",
+        "known_commands", "places", "resolver", "sandbox_gate", "verdict", "wording",
     },
     "doorward.sessions": {
         "chain", "environment", "home", "ids", "items", "line", "lock", "output", "regular_file", "rollout", "sha256",

@@ -21,7 +21,9 @@ Shell = Callable[..., Action]
         (("touch", "a"), "allow", "allow", "allow", "ask"),
         (("rm", "-rf", "build"), "allow", "allow", "ask", "ask"),
         (("cat", "/home/u/.ssh/id_ed25519"), "allow", "allow", "ask", "ask"),
-        (("sh", "-c", "ls"), "allow", "allow", "allow", "ask"),
+        (("sh", "-c", "ls"), "allow", "allow", "allow", "allow"),
+        (("sh", "-c", "ls; make"), "allow", "allow", "allow", "ask"),
+        (("sh", "-c", "ls; rm -rf build"), "allow", "allow", "ask", "ask"),
     ],
 )
 def test_who_is_asked(

@@ -11,7 +11,7 @@ from doorward.gates.dial import Dial
 from doorward.gates.resolver import resolve
 from doorward.gates.review import ReviewStatus
 from doorward.gates.risk_rater import POINTS, rate
-from doorward.gates.risky_commands import RISKY
+from doorward.gates.known_commands import RISKY
 
 Shell = Callable[..., Action]
 

@@ -1,0 +1,391 @@
+"""A shell script read with a real grammar (tree-sitter-bash) and taken apart into its commands.
+
+Every node of the tree is either understood or a doubt: what the grammar knows and this file does not is never passed
+over. A variable is filled in only where it was set once, in plain sight and to plain text; any other expansion is an
+unknown word, and outside quotes any number of them, as is a glob. Aliases, `source`, `eval` of what is not known and
+the like make everything uncertain, since from then on a name can mean anything.
+"""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final
+
+from doorward.gates.command_knowledge import program_name
+from doorward.gates.command_part import ANYTHING, Part, Word
+from doorward.gates.known_commands import HARMLESS_TARGETS
+from doorward.gates.shell_words import Words
+from doorward.gates.unfolding import DEEPEST, MOST_PARTS, Surroundings, feeds_interpreter, unfold_words
+from doorward.gates.wording import plain
+
+if TYPE_CHECKING:
+    from tree_sitter import Node, Parser
+
+LONGEST: Final = 64 << 10
+"""Bytes of a script that is read; a longer one is not understood. Nobody reads it either."""
+_DEEPEST_NODE: Final = 120
+"""Nesting of a tree that is followed."""
+
+# What a node is but the commands in it: they are found below it.
+_CONTAINERS: Final = frozenset(
+    ("program", "list", "pipeline", "subshell", "compound_statement", "do_group", "if_statement", "elif_clause",
+     "else_clause", "while_statement", "case_statement", "case_item", "negated_command", "for_statement",
+     "c_style_for_statement", "redirected_statement", "function_definition", "test_command", "ternary_expression",
+     "variable_assignments", "command_substitution", "process_substitution", "string", "concatenation",
+     "expansion", "arithmetic_expansion", "binary_expression", "unary_expression", "parenthesized_expression",
+     "postfix_expression", "array", "subscript", "herestring_redirect", "heredoc_body")
+)  # fmt: skip
+_TEXT: Final = frozenset(
+    ("word", "string_content", "raw_string", "ansi_c_string", "translated_string", "number", "variable_name",
+     "special_variable_name", "simple_expansion", "comment", "heredoc_start", "heredoc_end", "heredoc_content",
+     "file_descriptor", "test_operator", "regex", "extglob_pattern", "brace_expression", "command_name")
+)  # fmt: skip
+# Commands of a shell after which a name can mean anything.
+_CHANGING: Final = {
+    "alias": "it defines an alias",
+    "unalias": "it changes an alias",
+    "source": "it runs the lines of another file",
+    ".": "it runs the lines of another file",
+    "enable": "it changes what the shell's own commands are",
+    "hash": "it changes where programs are found",
+    "shopt": "it changes how the shell reads",
+    "bind": "it ties commands to keys",
+    "complete": "it ties commands to completion",
+}
+_ASSIGNING: Final = frozenset(("read", "mapfile", "readarray", "getopts", "eval", "source", ".", "printf", "let"))
+_MOVING: Final = frozenset(("cd", "pushd", "popd", "chdir"))
+
+_parser: "Parser | None" = None
+
+
+def unfold_script(shell: str, script: str, around: Surroundings) -> list[Part]:
+    """The parts of `script`, a text for `shell`."""
+    source = script.encode("utf-8", "surrogateescape")
+    if around.depth > DEEPEST:
+        return [_doubtful(around, "scripts within scripts deeper than anybody would write")]
+    if len(source) > LONGEST:
+        return [_doubtful(around, f"the script has {len(source) >> 10} KiB, which nobody reads")]
+    root = _grammar().parse(source).root_node
+    reading = _Reading(shell, source, root, around)
+    reading.walk(root, 0)
+    parts = reading.parts
+    if (why := reading.doubt) or (root.has_error and (why := "the grammar cannot read all of the script")):
+        parts.append(_doubtful(around, why))
+    if len(parts) > MOST_PARTS:
+        return [_doubtful(around, f"the script has more than {MOST_PARTS} commands")]
+    return parts or [Part(("true",), "", around.env, around.outer)]
+
+
+def _doubtful(around: Surroundings, why: str) -> Part:
+    return Part(ANYTHING, why, around.env, around.outer, moved=around.moved)
+
+
+def _grammar() -> "Parser":
+    global _parser
+    if _parser is None:
+        from doorward.gates.shell_grammar import parser
+
+        _parser = parser()
+    return _parser
+
+
+class _Reading:
+    """One script while it is taken apart."""
+
+    def __init__(self, shell: str, source: bytes, root: "Node", around: Surroundings) -> None:
+        self.parts: list[Part] = []
+        self.doubt = _odd_bytes(source)
+        self._around = around
+        self._env = dict(around.env)
+        self._moved = around.moved
+        nodes = list(_named(root, 0))
+        removes = any(node.type == "unset_command" for node in nodes)
+        # functions that are certain to be there from some byte on; their bodies are judged where they stand
+        self._functions = {
+            name.text: node.end_byte
+            for node in nodes
+            if node.type == "function_definition" and (name := node.child_by_field_name("name")) is not None
+            if not removes and node.parent is not None and node.parent.type == "program"
+        }
+        uncertain = removes or b"((" in source or b"IFS" in source
+        sets_home = b"HOME=" in source
+        self._words = Words(
+            shell, {} if uncertain else self._plain_variables(nodes), "" if uncertain or sets_home else around.home
+        )
+
+    def _plain_variables(self, nodes: "list[Node]") -> "dict[bytes, tuple[int, Node]]":
+        """Variables that are set once, at the top, to one word; each with where."""
+        assigned: dict[bytes, list[Node]] = {}
+        for node in nodes:
+            if (
+                node.type == "command_name"
+                and node.text is not None
+                and node.text.decode("utf-8", "replace") in _ASSIGNING
+            ):
+                return {}
+            if node.type in ("variable_assignment", "for_statement", "c_style_for_statement", "select_statement"):
+                name = node.child_by_field_name("name") or node.child_by_field_name("variable")
+                if name is not None and name.text is not None:
+                    assigned.setdefault(name.text, []).append(node)
+        found: dict[bytes, tuple[int, Node]] = {}
+        for variable, places in assigned.items():
+            node = places[0]
+            value = node.child_by_field_name("value")
+            # not behind `&&`, not in a branch or a loop: it happens, and happens once
+            plain_sight = node.parent is not None and node.parent.type == "program"
+            if len(places) == 1 and node.type == "variable_assignment" and plain_sight and value is not None:
+                if b"+=" in (node.text or b"")[: len(variable) + 2]:
+                    continue
+                found[variable] = (node.end_byte, value)
+        return found
+
+    # --- the tree ----------------------------------------------------------------------------------------------------
+
+    def walk(self, node: "Node", depth: int) -> None:
+        """Take the commands below `node` in the order they are written."""
+        kind = node.type
+        if depth > _DEEPEST_NODE:
+            self.doubt = self.doubt or "it is nested deeper than anybody would write"
+            return
+        if len(self.parts) > MOST_PARTS:
+            return
+        if kind == "command":
+            self._command(node, depth)
+        elif kind == "redirected_statement":
+            self._redirected(node, depth)
+        elif kind == "unset_command" or kind == "declaration_command":
+            self._expansions_in(node, depth)
+        elif kind == "pipeline":
+            self._pipeline(node, depth)
+        elif kind == "variable_assignment":
+            self._assign(node, depth)
+        elif kind in _TEXT:
+            self._expansions_in(node, depth)
+        elif kind in _CONTAINERS:
+            for child in node.named_children:
+                self.walk(child, depth + 1)
+        elif kind == "ERROR" or node.is_missing:
+            self.doubt = self.doubt or "the grammar cannot read all of the script"
+            for child in node.named_children:
+                self.walk(child, depth + 1)
+        else:
+            self.doubt = self.doubt or f"{kind.replace('_', ' ')} is not understood"
+            for child in node.named_children:
+                self.walk(child, depth + 1)
+
+    def _expansions_in(self, node: "Node", depth: int) -> None:
+        for child in node.named_children:
+            self.walk(child, depth + 1)
+
+    def _pipeline(self, node: "Node", depth: int) -> None:
+        """`a | b`: what comes into an interpreter without a script of its own is run by it."""
+        for place, child in enumerate(node.named_children):
+            before = len(self.parts)
+            self.walk(child, depth + 1)
+            if place:
+                self._fed(before)
+
+    def _fed(self, since: int) -> None:
+        for number in range(since, len(self.parts)):
+            part = self.parts[number]
+            name = feeds_interpreter(part.words)
+            if name:
+                risk = f"what comes through a pipe is run by {plain(name)}"
+                self.parts[number] = part._replace(risks=(*part.risks, risk))
+
+    def _redirected(self, node: "Node", depth: int) -> None:
+        body = node.child_by_field_name("body")
+        writes: list[str] = []
+        reads: list[str] = []
+        unclear = ""
+        input_text: str | None = None
+        fed = False
+        redirects = [child for child in node.named_children if child.type.endswith("redirect")]
+        for redirect in redirects:
+            for each in (redirect, *(child for child in redirect.named_children if child.type == "file_redirect")):
+                if each.type == "file_redirect":
+                    unclear = self._file_redirect(each, writes, reads, depth) or unclear
+            if redirect.type in ("heredoc_redirect", "herestring_redirect"):
+                fed = True
+                input_text = self._input_text(redirect)
+                self._heredoc_rest(redirect, depth)
+        before = len(self.parts)
+        if body is not None:
+            self.walk(body, depth + 1)
+        if fed:
+            self._interpreted(before, input_text)
+        self._effects(tuple(writes), unclear)
+        if reads and len(self.parts) > before:
+            part = self.parts[before]
+            self.parts[before] = part._replace(reads=(*part.reads, *reads))
+
+    def _interpreted(self, since: int, text: str | None) -> None:
+        """A here-document that goes into a shell is a script."""
+        for number in range(since, len(self.parts)):
+            part = self.parts[number]
+            name = feeds_interpreter(part.words)
+            if not name:
+                continue
+            around = self._here()._replace(depth=self._around.depth + 1)
+            if text is not None and name in ("sh", "bash", "dash", "zsh", "ksh", "mksh", "ash"):
+                self.parts[number] = part._replace(words=("true",), doubt="")
+                if self.parts[number + 1 :] and self.parts[number + 1].words == ANYTHING:
+                    del self.parts[number + 1 :]  # what it is given is known
+                self.parts += unfold_script(name, text, around)
+                return
+            self.parts[number] = part._replace(doubt=f"{name} runs the text that it is given")
+
+    def _heredoc_rest(self, redirect: "Node", depth: int) -> None:
+        """What stands behind `<<WORD` on its line, and what is expanded in the body."""
+        for child in redirect.named_children:
+            if child.type == "file_redirect":
+                continue
+            if child.type in ("heredoc_start", "heredoc_end"):
+                continue
+            if child.type in ("heredoc_body", "string", "word", "raw_string", "concatenation", "simple_expansion",
+                              "expansion", "command_substitution", "ansi_c_string"):  # fmt: skip
+                self._expansions_in(child, depth) if child.type != "command_substitution" else self.walk(child, depth)
+            else:
+                before = len(self.parts)
+                self.walk(child, depth + 1)
+                if child.type in ("pipeline", "command"):
+                    self._fed(before)  # `cat <<E | sh`
+
+    def _input_text(self, redirect: "Node") -> str | None:
+        """The text of a here-document with a quoted delimiter, or of a here-string that is certain; None: not known."""
+        if redirect.type == "herestring_redirect":
+            word = self._words.of(redirect.named_children[-1]) if redirect.named_children else None
+            return word if isinstance(word, str) else None
+        body = next((child for child in redirect.named_children if child.type == "heredoc_body"), None)
+        if body is None or any(child.type != "heredoc_content" for child in body.named_children):
+            return None
+        text = body.text or b""
+        start = next((child.text or b"" for child in redirect.named_children if child.type == "heredoc_start"), b"")
+        if not start.startswith((b"'", b'"', b"\\")) and any(char in text for char in b"$`\\"):
+            return None
+        return text.decode("utf-8", "surrogateescape")
+
+    def _file_redirect(self, node: "Node", writes: list[str], reads: list[str], depth: int) -> str:
+        """Take one redirection. Returns why its target is not certain, or ""."""
+        operator = next((child.type for child in node.children if not child.is_named), "")
+        target = node.child_by_field_name("destination")
+        if target is None:
+            return "" if operator in (">&-", "<&-") else "a redirection is not understood"
+        self._expansions_in(target, depth) if target.type in _TEXT else self.walk(target, depth + 1)
+        if node.named_children and len([c for c in node.named_children if c.type != "file_descriptor"]) > 1:
+            return "a redirection is not understood"
+        word = self._words.of(target)
+        if operator in (">&", "<&") and isinstance(word, str) and (word.isdecimal() or word == "-"):
+            return ""
+        if operator == "<" and target.type == "process_substitution":
+            return ""
+        if not isinstance(word, str):
+            return "where it writes is known only when it runs" if operator != "<" else ""
+        if operator == "<":
+            reads.append(word)
+        else:
+            writes.append(word)
+        return ""
+
+    def _effects(self, writes: tuple[str, ...], unclear: str) -> None:
+        """A redirection to a file is an effect of its own, whatever rule allows the command."""
+        around = self._here()
+        places = tuple(target for target in writes if target not in HARMLESS_TARGETS)
+        if places:
+            self.parts.append(Part((), "", around.env, around.outer, writes=places, moved=self._moved))
+        if unclear:
+            self.parts.append(Part((), unclear, around.env, around.outer, moved=self._moved))
+
+    def _assign(self, node: "Node", depth: int) -> None:
+        name, value = node.child_by_field_name("name"), node.child_by_field_name("value")
+        if value is not None:
+            self.walk(value, depth + 1)
+        if name is None or name.text is None:
+            return
+        if name.type == "subscript":
+            self.walk(name, depth + 1)
+        word = self._words.of(value) if value is not None else ""
+        self._env[name.text.decode("utf-8", "surrogateescape")] = word if isinstance(word, str) else "\0"
+
+    def _here(self) -> Surroundings:
+        return self._around._replace(env=dict(self._env), moved=self._moved)
+
+    # --- one command -------------------------------------------------------------------------------------------------
+
+    def _command(self, node: "Node", depth: int) -> None:
+        words: list[Word] = []
+        env = dict(self._env)
+        redirects: list[Node] = []
+        for child in node.children:
+            kind = child.type
+            if kind == "variable_assignment":
+                name, value = child.child_by_field_name("name"), child.child_by_field_name("value")
+                word = self._words.of(value) if value is not None else ""
+                if name is not None and name.text is not None:
+                    env[name.text.decode("utf-8", "surrogateescape")] = word if isinstance(word, str) else "\0"
+                if value is not None:
+                    self.walk(value, depth + 1)
+            elif kind.endswith("redirect"):
+                redirects.append(child)
+            elif kind == "command_name":
+                inner = child.named_children[0] if child.named_children else child
+                words += self._words.listed(inner)
+                self.walk(inner, depth + 1)
+            elif child.is_named:
+                words += self._words.listed(child)
+                if kind != "raw_string":
+                    self.walk(child, depth + 1)
+            else:
+                # an operator the grammar leaves nameless among the words, such as a lone `$`
+                words.append(None)
+        kept, self._env = self._env, env
+        around = self._here()
+        self._env = kept
+        before = len(self.parts)
+        if not (isinstance(words[0] if words else None, str) and self._is_function(words[0], node.start_byte)):
+            self._take(words, around)
+        for redirect in redirects:
+            if redirect.type == "herestring_redirect":
+                self._interpreted(before, self._input_text(redirect))
+                self._expansions_in(redirect, depth)
+            else:
+                self.doubt = self.doubt or "a redirection is not understood"
+
+    def _is_function(self, name: Word, at: int) -> bool:
+        """True for a call of the script's own function."""
+        return isinstance(name, str) and self._functions.get(name.encode("utf-8", "surrogateescape"), at) < at
+
+    def _take(self, words: list[Word], around: Surroundings) -> None:
+        if not words:
+            return
+        first = words[0]
+        if isinstance(first, str):
+            if first in _CHANGING:
+                self.doubt = self.doubt or _CHANGING[first]
+            if first == "exec" and len(words) == 1:
+                return
+            if first in _MOVING:
+                self._moved = True
+        self.parts += unfold_words(words, around)
+        if isinstance(first, str) and program_name(first) in ("eval", "trap") and self._functions:
+            self.doubt = self.doubt or f"{first} can call a function of the script"
+
+
+def _named(node: "Node", depth: int) -> "Iterator[Node]":
+    yield node
+    if depth < _DEEPEST_NODE:
+        for child in node.named_children:
+            yield from _named(child, depth + 1)
+
+
+def _odd_bytes(source: bytes) -> str:
+    """Why the grammar's reading of the text cannot be the shell's, or ""."""
+    if b"\r" in source:
+        return "there is a carriage return in the script, which a shell takes for part of a word"
+    if b"\0" in source:
+        return "there is a NUL in the script"
+    place = source.find(b"\\\n")
+    while place >= 0:
+        # to a shell it is nothing at all, to the grammar the end of a word
+        if place and source[place - 1 : place] not in (b" ", b"\t", b"\n"):
+            return "a word goes on behind a line's end"
+        place = source.find(b"\\\n", place + 2)
+    return ""
