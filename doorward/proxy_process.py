@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import errno
 import os
+import sys
 
 # The module below `socket`, which loads selectors and makes enums of every constant: 2.5 ms of each start
-from _socket import AF_UNIX, SOCK_SEQPACKET, SOCK_STREAM, socket, socketpair
+from _socket import AF_UNIX, SOCK_DGRAM, SOCK_SEQPACKET, SOCK_STREAM, socket, socketpair
 
 from doorward.errors import EngineError, ProxyStopped, UsageError
 from doorward.named_tuple import NamedTuple
@@ -21,6 +22,10 @@ else:
     import _signal as signal  # the same functions without the enums, which cost 0.5 ms
 
 _CHUNK = 1 << 16
+_LINUX = sys.platform == "linux"
+# Messages that keep their bounds. macOS has no such stream between processes; its end is then not seen, which the
+# control channel's is.
+_MESSAGES = SOCK_SEQPACKET if _LINUX else SOCK_DGRAM
 
 POLICY = "session"
 """The name of the one set of network rules a session has."""
@@ -40,7 +45,7 @@ class ProxyProcess:
 
     def __init__(self) -> None:
         self.control, control_end = socketpair(AF_UNIX, SOCK_STREAM)
-        self.handover, handover_end = socketpair(AF_UNIX, SOCK_SEQPACKET)
+        self.handover, handover_end = socketpair(AF_UNIX, _MESSAGES)
         self._pending = b""
         self._serving = False
         self.questions: list[Mapping[str, Any]] = []
@@ -54,7 +59,7 @@ class ProxyProcess:
             _become_proxy(control_end, handover_end)
         control_end.close()
         handover_end.close()
-        self._pidfd = os.pidfd_open(self.pid)
+        self._pidfd = os.pidfd_open(self.pid) if _LINUX else -1
 
     def fileno(self) -> int:
         """The descriptor to poll for records."""
@@ -125,7 +130,10 @@ class ProxyProcess:
         descriptors: killing it saves the 3 ms in which it would take itself down."""
         if self.pid:
             try:
-                signal.pidfd_send_signal(self._pidfd, signal.SIGKILL)
+                if self._pidfd >= 0:
+                    signal.pidfd_send_signal(self._pidfd, signal.SIGKILL)
+                else:
+                    os.kill(self.pid, signal.SIGKILL)  # not reaped yet, so the number is still its own
             except ProcessLookupError:
                 pass  # it has ended
 
@@ -140,7 +148,8 @@ class ProxyProcess:
             os.waitpid(self.pid, 0)
         except ChildProcessError:
             pass  # SIGCHLD is ignored, so the kernel has reaped it
-        os.close(self._pidfd)
+        if self._pidfd >= 0:
+            os.close(self._pidfd)
         self.pid = 0
 
     def _send(self, message: Mapping[str, object]) -> None:

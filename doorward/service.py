@@ -93,7 +93,13 @@ def _stdin(text: str | None) -> int:
     """What the command reads: the given text from an anonymous file, else nothing."""
     if text is None:
         return os.open("/dev/null", os.O_RDONLY)
-    fd = os.memfd_create("stdin")
+    if hasattr(os, "memfd_create"):
+        fd = os.memfd_create("stdin")
+    else:
+        import tempfile  # macOS: a file whose name is gone at once
+
+        with tempfile.TemporaryFile() as unnamed:
+            fd = os.dup(unnamed.fileno())
     with os.fdopen(os.dup(fd), "wb") as file:
         file.write(os.fsencode(text))
     os.lseek(fd, 0, os.SEEK_SET)

@@ -19,6 +19,8 @@ _LINGER_TURN = 1024 * 1024  # bytes dropped before other connections get their t
 _KEEP_ALIVE_AFTER = 120
 """Seconds of silence before the kernel asks whether the peer still lives (tcp(7), TCP_KEEPIDLE)."""
 
+_KEEP_IDLE = getattr(_socket, "TCP_KEEPIDLE", 0x10)  # which macOS calls TCP_KEEPALIVE (tcp(4))
+
 
 class Channel(Watch):
     """A non-blocking stream socket. `splices`: its bytes may be moved by splice(2)."""
@@ -104,7 +106,7 @@ def tune(sock: _socket.socket) -> None:
     try:
         sock.setsockopt(_socket.IPPROTO_TCP, _socket.TCP_NODELAY, 1)
         sock.setsockopt(_socket.SOL_SOCKET, _socket.SO_KEEPALIVE, 1)
-        sock.setsockopt(_socket.IPPROTO_TCP, _socket.TCP_KEEPIDLE, _KEEP_ALIVE_AFTER)
+        sock.setsockopt(_socket.IPPROTO_TCP, _KEEP_IDLE, _KEEP_ALIVE_AFTER)
     except OSError:
         pass
 

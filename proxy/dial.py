@@ -28,6 +28,10 @@ class DialFailed(Exception):
     """No address could be reached; the text says why, in a plain sentence."""
 
 
+# Saves a system call where the kernel takes it (socket(2) of Linux).
+_NONBLOCKING = getattr(_socket, "SOCK_NONBLOCK", 0)
+
+
 class Dialler(Protocol):
     """What starts a connection; tests bring their own and record the attempts."""
 
@@ -41,7 +45,9 @@ class SocketDialler:
     def begin(self, loop: Loop, ip: IP, port: int) -> Channel:
         """See `Dialler`."""
         family = _socket.AF_INET if ip.version == 4 else _socket.AF_INET6
-        sock = _socket.socket(family, _socket.SOCK_STREAM | _socket.SOCK_NONBLOCK, _socket.IPPROTO_TCP)
+        sock = _socket.socket(family, _socket.SOCK_STREAM | _NONBLOCKING, _socket.IPPROTO_TCP)
+        if not _NONBLOCKING:
+            sock.setblocking(False)
         tune(sock)
         channel = Channel(loop, sock)
         code = sock.connect_ex((str(ip), port))

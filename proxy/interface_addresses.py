@@ -62,6 +62,10 @@ class Datagrams(Protocol):
 def interface_addresses(open_socket: Callable[[], Datagrams] | None = None) -> InterfaceAddresses:
     """Every address of every interface, IPv4 and IPv6, of the network namespace of this thread. Raises nothing."""
     try:
+        if open_socket is None and not hasattr(_socket, "AF_NETLINK"):
+            from doorward.proxy.getifaddrs import interface_addresses_of_libc
+
+            return InterfaceAddresses(tuple(dict.fromkeys(interface_addresses_of_libc())))
         netlink = (open_socket or _open_netlink)()
         try:
             for _ in range(_ATTEMPTS):

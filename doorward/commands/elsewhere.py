@@ -8,7 +8,6 @@ from typing import Final
 from doorward import exit_status
 
 _REMEDIES: Final = {
-    "darwin": "`doorward doctor --render macos -- CMD` prints what the sandbox for macOS would be told.",
     "win32": "`doorward doctor --render windows -- CMD` prints what the sandbox for Windows would be told.",
 }
 
@@ -17,7 +16,7 @@ def run_elsewhere(platform: str) -> int:
     """Says what is missing on `platform` (as in sys.platform)."""
     remedy = _REMEDIES.get(platform, "")
     sys.stderr.write(
-        f"doorward: nothing was run: the proxy's event loop needs Linux, and this is {platform}. "
+        f"doorward: nothing was run: the proxy needs Linux or macOS, and this is {platform}. "
         f"Use Linux, a container or a virtual machine. {remedy}".rstrip()
         + "\n"
     )

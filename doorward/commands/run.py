@@ -23,7 +23,7 @@ _EXAMPLES = (
 
 def main(args: list[str]) -> int:
     """Run the command in `args` behind the doors. Returns the exit status of DESIGN §6."""
-    if sys.platform != "linux":
+    if sys.platform not in ("linux", "darwin"):
         from doorward.commands.elsewhere import run_elsewhere
 
         return run_elsewhere(sys.platform)

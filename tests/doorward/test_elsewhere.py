@@ -9,7 +9,7 @@ import pytest
 from doorward.commands import run
 
 
-@pytest.mark.parametrize("platform", ["darwin", "win32", "freebsd14"])
+@pytest.mark.parametrize("platform", ["win32", "freebsd14"])
 def test_it_says_so_and_starts_nothing(
     platform: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -22,3 +22,17 @@ def test_it_says_so_and_starts_nothing(
     said = capsys.readouterr().err
     assert platform in said
     assert said.count("\n") == 1
+
+
+@pytest.mark.parametrize("platform", ["linux", "darwin"])
+def test_where_it_can_work_it_starts(platform: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Forked(Exception):
+        pass
+
+    def forked() -> None:
+        raise Forked
+
+    monkeypatch.setattr(sys, "platform", platform)
+    monkeypatch.setattr(run, "ProxyProcess", forked)
+    with pytest.raises(Forked):
+        run.main(["--", "true"])
