@@ -30,6 +30,7 @@ class Reason(StrEnum):
     NAME_MISMATCH = "name_mismatch"  # target, Host and TLS name do not agree
     SCHEME_NOT_ALLOWED = "scheme_not_allowed"
     PROXY_LOOP = "proxy_loop"
+    CREDENTIAL_LEAK = "credential_leak"  # a secret, or what stands for one, on its way to a host it is not for
     NOT_ANSWERED = "not_answered"  # asked, and nobody said yes
 
 

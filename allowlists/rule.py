@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
     from typing import Literal
 
-if TYPE_CHECKING:
     from doorward.allowlists.conditions import Conditions
 
     RuleEffect = Literal["allow", "deny"]

@@ -27,6 +27,7 @@ class Kind(StrEnum):
     URL_PATH = "URL with a path"
     TEXT = "text"
     COMMAND = "array of words, a command"
+    PATH = "path"
     RULES = "array of rules"
     PATHS = "array of paths"
     NAMES = "array of names"
@@ -148,6 +149,26 @@ KEYS: Final = (
     Key("network.limits.pooled_time", _SECONDS, 30.0, "How long an upstream connection is kept for another request"),
     Key("network.limits.connections", _COUNT, 4096, "Client connections at once"),
     Key("network.limits.pooled", _COUNT, 64, "Idle upstream connections kept"),
+    Key(
+        "inspect.all",
+        Kind.SWITCH,
+        False,
+        "Look into every tunnel, not only where a rule or a credential needs it",
+        option="--inspect",
+    ),
+    Key(
+        "inspect.python",
+        Kind.PATH,
+        None,
+        "The python of an environment with mitmproxy, where this one has none; it runs the inspection worker",
+    ),
+    Key(
+        "inspect.record",
+        Kind.CHOICE,
+        "off",
+        "What of inspected requests and responses becomes records: nothing, heads, heads and bounded bodies",
+        ("off", "headers", "bodies"),
+    ),
     Key(
         "filesystem.write",
         Kind.PATHS,

@@ -130,7 +130,14 @@ def _command(key: Key, value: object) -> Wrong:
     return f'must be a command such as ["notify-me", "--now"], not {shown(value)}', near
 
 
+def _one_path(key: Key, value: object) -> Wrong:
+    if isinstance(value, str) and value.startswith("/") and "\0" not in value:
+        return None
+    return f"must be a whole path, not {shown(value)}", None
+
+
 _SCALARS: Final = {
+    Kind.PATH: _one_path,
     Kind.CHOICE: _choice,
     Kind.SWITCH: _switch,
     Kind.SECONDS: _seconds,

@@ -8,6 +8,11 @@ from doorward.sessions.home import Home
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from typing import Any
+
+
+_LIMITING = frozenset(("methods", "paths", "query", "headers", "graphql"))
+"""Keys of a rule by which it allows some requests only."""
 
     from doorward.gates.policy_rules import Policy
 
@@ -50,6 +55,20 @@ def network_settings(
         "upstream_proxy": configuration.optional_text("network.upstream_proxy"),
         "upstream_resolves": list(configuration.strings("network.upstream_resolves")),
     }, tuple(notices)
+
+
+def asks_for_inspection(configuration: Configuration, settings: Mapping[str, Any]) -> bool:
+    """Whether it is worth a closer look; costs next to nothing."""
+    if settings.get("limited") or configuration.value("inspect.all"):
+        return True
+    for row in settings.get("allow", ()):
+        rule = row["rule"]
+        if not isinstance(rule, str):
+            if not _LIMITING.isdisjoint(rule):
+                return True
+        elif rule.startswith("{"):
+            return True
+    return False
 
 
 def host_decider(settings: Mapping[str, object]) -> Callable[[str, int], str]:

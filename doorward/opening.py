@@ -8,7 +8,7 @@ from doorward.configuration import Configuration, load
 from doorward.configuration_schema import NETWORK_OF_MODE
 from doorward.errors import EngineError, UsageError
 from doorward.launcher.interface import Limits, Mode, SandboxPolicy
-from doorward.network_settings import network_settings
+from doorward.network_settings import asks_for_inspection, network_settings
 from doorward.plan import Plan
 from doorward.proxy_process import ProxyProcess
 from doorward.sessions.home import Home, StoreError, default_home
@@ -26,9 +26,14 @@ if TYPE_CHECKING:
 def open_supervisor(options: Mapping[str, Any], proxy: ProxyProcess | None, door: Backend) -> Supervisor:
     """The supervisor for `options` (see `commands/run_options.opening_of`). Raises UsageError, EngineError."""
     plan = plan_for(options, os.environ)
+    worker = None
+    if proxy is not None and plan.inspection is not None:
+        from doorward.inspection_run import RunInspection  # only for those who need it
+
+        worker = RunInspection(plan.inspection, proxy)
     if proxy is not None and plan.proxied:
         proxy.configure(plan.proxy_settings)
-    return Supervisor(plan, proxy, door, interactive=bool(options.get("interactive")))
+    return Supervisor(plan, proxy, door, interactive=bool(options.get("interactive")), inspection=worker)
 
 
 def plan_for(options: Mapping[str, Any], env: Mapping[str, str]) -> Plan:
@@ -79,6 +84,15 @@ def plan_for(options: Mapping[str, Any], env: Mapping[str, str]) -> Plan:
         from doorward.policy_loading import refuse_unheld
 
         refuse_unheld(policy)
+    inspection = None
+    if proxied and asks_for_inspection(configuration, settings):
+        from doorward.inspection_settings import inspection_for  # only where it is asked for
+
+        inspection = inspection_for(configuration, settings, home, env)
+    if inspection is not None:
+        settings["inspection"] = inspection.settings
+        sandbox = inspection.shown_in(sandbox)
+    sandbox = _without_the_key(sandbox, home)
     return Plan(
         home=home,
         configuration=configuration,
@@ -91,14 +105,33 @@ def plan_for(options: Mapping[str, Any], env: Mapping[str, str]) -> Plan:
         user=user,
         notices=(*configuration.notices, *notices),
         policy=policy,
+        inspection=inspection,
     )
+
+
+def _without_the_key(sandbox: SandboxPolicy, home: Home) -> SandboxPolicy:
+    """No command reads the key that inspection signs with, whichever run made it."""
+    private = f"{home.path}/inspect/private"
+    if sandbox.mode in (Mode.DANGER_FULL_ACCESS, Mode.UNCONFINED) or not os.path.isdir(private):
+        return sandbox
+    return sandbox._replace(deny_read=(*sandbox.deny_read, private))
 
 
 def settings_for(options: Mapping[str, Any], env: Mapping[str, str]) -> tuple[dict[str, object], tuple[str, ...]]:
     """The network rules alone, as the proxy would be sent them, and notices for a person."""
     home, _, configuration = _loaded(options, env)
     settings, notices = network_settings(configuration, home, env, _policy(configuration, home, env))
-    return settings | {"can_ask": configuration.asks_about_hosts()}, notices
+    settings |= {"can_ask": configuration.asks_about_hosts()}
+    if not options.get("door_alone") and asks_for_inspection(configuration, settings):
+        from doorward.inspection_settings import inspection_for
+
+        try:
+            inspection = inspection_for(configuration, settings, home, env)
+        except UsageError as error:
+            return settings, (*notices, str(error).removeprefix("doorward: "))
+        if inspection is not None:
+            settings["inspection"] = inspection.settings
+    return settings, notices
 
 
 def policy_for(options: Mapping[str, Any], env: Mapping[str, str]) -> Policy | None:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from typing import Final
 
     from doorward.gates.policy_rules import Policy
+    from doorward.inspection_settings import Inspection
     from doorward.other_user import OtherUser
 
 PROXY_URL: Final = "http://127.0.0.1:3128"
@@ -40,6 +41,7 @@ class Plan(NamedTuple):
     user: OtherUser | None = None
     notices: tuple[str, ...] = ()
     policy: Policy | None = None
+    inspection: Inspection | None = None
 
     @property
     def sandbox_profile(self) -> dict[str, object]:

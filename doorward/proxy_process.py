@@ -46,6 +46,8 @@ class ProxyProcess:
     def __init__(self) -> None:
         self.control, control_end = socketpair(AF_UNIX, SOCK_STREAM)
         self.handover, handover_end = socketpair(AF_UNIX, _MESSAGES)
+        self.inspection, inspection_end = socketpair(AF_UNIX, _MESSAGES)
+        """Leads to the door, for an inspection worker, if there is to be one; closed here once that has it."""
         self._pending = b""
         self._serving = False
         self.questions: list[Mapping[str, Any]] = []
@@ -56,9 +58,11 @@ class ProxyProcess:
         if self.pid == 0:
             self.control.close()
             self.handover.close()
-            _become_proxy(control_end, handover_end)
+            self.inspection.close()
+            _become_proxy(control_end, handover_end, inspection_end)
         control_end.close()
         handover_end.close()
+        inspection_end.close()
         self._pidfd = os.pidfd_open(self.pid) if _LINUX else -1
 
     def fileno(self) -> int:
@@ -144,6 +148,7 @@ class ProxyProcess:
         self.end()
         self.control.close()
         self.handover.close()
+        self.inspection.close()
         try:
             os.waitpid(self.pid, 0)
         except ChildProcessError:
@@ -176,7 +181,7 @@ def _list(value: object) -> list[Any]:
     return value
 
 
-def _become_proxy(control: socket, handover: socket) -> NoReturn:
+def _become_proxy(control: socket, handover: socket, inspection: socket) -> NoReturn:
     """The child after fork: a session of its own (no Ctrl-C of the caller's terminal), no stream of the caller's."""
     status = 1
     try:
@@ -187,7 +192,7 @@ def _become_proxy(control: socket, handover: socket) -> NoReturn:
             os.dup2(null, stream)
         from doorward.proxy.process import run_proxy
 
-        run_proxy(control, handover)
+        run_proxy(control, handover, inspection)
         status = 0
     except BaseException:
         if "DOORWARD_DEBUG" in os.environ:

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from doorward.gates.dial import Dial
     from doorward.gates.verdict import Verdict
     from doorward.host_asking import HostAsking
+    from doorward.inspection_run import RunInspection
     from doorward.judgement import Judgement
     from doorward.launcher.protocols import Backend, Confinement, Process
     from doorward.observation import Observation
@@ -114,7 +115,13 @@ class Supervisor:
     """
 
     def __init__(
-        self, plan: Plan, proxy: ProxyProcess | None, backend: Backend, *, interactive: bool = False
+        self,
+        plan: Plan,
+        proxy: ProxyProcess | None,
+        backend: Backend,
+        *,
+        interactive: bool = False,
+        inspection: RunInspection | None = None,
     ) -> None:
         """`proxy` has been sent the plan's settings. `interactive`: a person at the terminal may be asked."""
         self._plan = plan
@@ -126,6 +133,7 @@ class Supervisor:
         self._approvals: Approvals | None = None
         self._proxy = proxy if plan.proxied else None
         self._proxy_ready = False
+        self._inspection = inspection
         self._runs = 0
         self.notices: list[str] = list(plan.notices)
         """What a person should know, one sentence each."""
@@ -218,6 +226,8 @@ class Supervisor:
         if self._proxy is not None:
             self._proxy.close()
             self._proxy = None
+        if self._inspection is not None:
+            self._inspection.close()
         if self._log is not None:
             self._log.close()
             self._log = None
@@ -238,6 +248,8 @@ class Supervisor:
                 proxy_url=confinement.proxy_url() if self._proxy is not None else None,
             )
             inner = inner._replace(variables=confinement.environment(inner.variables))
+            if self._inspection is not None:
+                inner = inner._replace(variables=self._inspection.environment(inner.variables))
             streams = request.open_streams(recording.feed)
             if user is not None:
                 from doorward.other_user import give_streams
@@ -268,6 +280,8 @@ class Supervisor:
 
     def _confine(self) -> Confinement:
         if self._confinement is None:
+            if self._inspection is not None:
+                self._inspection.await_files()  # they are mounted
             try:
                 self._plan.home.ensure_approvals()  # what is not there cannot be hidden
             except StoreError as error:
@@ -284,6 +298,8 @@ class Supervisor:
             self._proxy.await_ready()
             self._proxy_ready = True
             self.notices += self._proxy.notices
+        if self._inspection is not None:
+            self._inspection.await_ready()
 
     def _asked(
         self, log: SessionLog, dial: Dial, action: Action, verdict: Verdict, request: Request
@@ -333,6 +349,8 @@ class Supervisor:
                 log.network(payload)
             else:
                 log.event(payload)
+                if self._inspection is not None:
+                    self._inspection.heard(payload)
 
         def ask_about_hosts() -> HostAsking:
             from doorward.host_asking import HostAsking  # only where the proxy has a question
@@ -421,6 +439,8 @@ class Supervisor:
             notes.append("the proxy process died; from then on the network was closed")
             if self._proxy is not None:
                 self._proxy.close()
+        if self._inspection is not None:
+            notes += self._inspection.notes()
         if waited.outcome.failure is not None and waited.outcome.failure.kind != "sandbox":
             notes.append(waited.outcome.failure.sentence)
         return notes

@@ -82,6 +82,8 @@ class SandboxPolicy(NamedTuple):
     deny_read: tuple[str, ...] = ()
     allow_unix: tuple[str, ...] = ()
     require: Require = "full"
+    # files of ours that stand in the place of others, read-only, as (source, target): existing files, links followed
+    replaced: tuple[tuple[str, str], ...] = ()
     user: Identity | None = None
     limits: Limits = Limits()
     # macOS has no network namespace and one trust service for the whole machine

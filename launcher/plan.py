@@ -75,7 +75,8 @@ def make_plan(
     session = stdio.terminal is None
     options = namespace_arguments(bubblewrap, user=user, network=False, confined=limited, session=session)
     options += ("--chdir", command.cwd)
-    laid = mount_arguments([mount for mount in mounts if not mount.step.startswith("hide-")], masks)
+    replacing = [word for pair in found.replaced for word in ("--ro-bind", *pair)]
+    laid = [*mount_arguments([mount for mount in mounts if not mount.step.startswith("hide-")], masks), *replacing]
     variables = environment_arguments(command.env)
     room = MAX_ARGUMENTS - _FIXED_ARGUMENTS - len(options)
     carrier: tuple[str, ...] = ()
@@ -89,7 +90,7 @@ def make_plan(
             f"The policy needs {len(mounts)} mounts, more than bubblewrap takes ({MAX_ARGUMENTS} arguments).",
             "Name directories in place of single files.",
         )
-    everything = mount_arguments(mounts, masks) if hiding else laid
+    everything = [*mount_arguments(mounts, masks), *replacing] if hiding else laid
     return Plan(
         arguments=(*options, *laid, *variables),
         arguments_alone=(*options, *everything, *variables) if len(everything) <= room else None,

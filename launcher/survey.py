@@ -26,6 +26,7 @@ class Survey(NamedTuple):
 
     plan: MountPlan
     watched: tuple[Watch, ...]
+    replaced: tuple[tuple[str, str], ...] = ()
 
 
 def survey(
@@ -33,7 +34,7 @@ def survey(
 ) -> Survey:
     """Builds the mount plan. `unix_table` is the text of /proc/net/unix, read here unless given."""
     if policy.mode in (Mode.DANGER_FULL_ACCESS, Mode.UNCONFINED):
-        return Survey(plan_mounts([Entry("/", Kind.OPEN), _processes(fresh_proc)]), ())
+        return Survey(plan_mounts([Entry("/", Kind.OPEN), _processes(fresh_proc)]), (), policy.replaced)
     entries = _base(uid, fresh_proc)
     roots: list[str] = []
     if policy.mode is Mode.WORKSPACE_WRITE:
@@ -73,7 +74,7 @@ def survey(
         where = absent(path)
         if where is not None:
             watched[where] = None
-    return Survey(plan, tuple(watch for watch in watched if plan.writable(watch.root)))
+    return Survey(plan, tuple(watch for watch in watched if plan.writable(watch.root)), policy.replaced)
 
 
 def _processes(fresh_proc: bool) -> Entry:

@@ -79,6 +79,11 @@ class FirstBytes:
         self._limits = limits
 
     @property
+    def is_tls(self) -> bool:
+        """Whether what was fed is TLS, once `finding` is set."""
+        return not self._not_tls
+
+    @property
     def data(self) -> bytes:
         """Everything that was fed."""
         return bytes(self._hello.data)

@@ -6,8 +6,11 @@ from functools import lru_cache
 
 from doorward.allowlists.decision import Decision
 from doorward.allowlists.host import Address, Host, MalformedHost, parse_rule_host
+from doorward.allowlists.index import RuleIndex
+from doorward.allowlists.rule import Origin, parse_rule
 from doorward.allowlists.ruleset import AddressVerdict, RuleSet
 from doorward.allowlists.settings import MalformedSettings, rule_set_from_settings
+from doorward.named_tuple import NamedTuple
 from doorward.proxy.interface_addresses import InterfaceAddresses, interface_addresses
 from doorward.proxy.limits import DEFAULT, Limits, limits_from
 from doorward.proxy.parent import MalformedParent, Parent, parse_parent
@@ -20,10 +23,20 @@ if TYPE_CHECKING:
 _REMEMBERED = 1024  # decisions, and verdicts; a client that asks for more names than that gains nothing by it
 
 
+class Inspection(NamedTuple):
+    """What a worker looks into besides the hosts whose rules ask for it: all tunnels, or those to some hosts."""
+
+    every: bool = False
+    hosts: RuleIndex | None = None
+
+
 class Policy:
     """Immutable; a reload puts another in its place. `parent_resolves`: zones whose names go to the parent by name."""
 
-    __slots__ = ("_verdicts", "answer_time", "decide", "limits", "notices", "parent", "parent_resolves", "rules")
+    __slots__ = (
+        *("_verdicts", "answer_time", "decide", "inspection", "limits", "notices"),
+        *("parent", "parent_resolves", "rules"),
+    )
 
     decide: Callable[[Host, int], Decision]
     """The rule set's decision by name; remembered, since a client asks for few hosts many times."""
@@ -36,6 +49,7 @@ class Policy:
         parent_resolves: frozenset[str] = frozenset(),
         notices: tuple[str, ...] = (),
         answer_time: float | None = None,
+        inspection: Inspection | None = None,
     ) -> None:
         """`answer_time`: seconds a question about a host may take; None where nobody can be asked."""
         self.rules = rules
@@ -44,6 +58,7 @@ class Policy:
         self.parent_resolves = parent_resolves
         self.answer_time = answer_time
         self.notices = notices  # what a person should hear before the run
+        self.inspection = inspection  # None without a worker
         self.decide = lru_cache(_REMEMBERED)(rules.decide)
         self._verdicts: dict[tuple[Host, int, tuple[IP, ...]], tuple[Decision, AddressVerdict]] = {}
 
@@ -60,15 +75,24 @@ class Policy:
         upgrade: bool = False,
     ) -> Decision:
         """The rule set's decision on a request (see `conditions.Request`); not `visible`: it opens a tunnel in which no
-        request can be seen."""
+        request can be seen, unless it `inspects` it."""
         decision = self.decide(host, port)
-        if decision.rule is None or not decision.rule.limited:
+        if decision.rule is None or not decision.rule.limited or (not visible and self.inspection is not None):
             return decision
         from doorward.allowlists.conditions import Request  # only where a rule limits something
 
         return self.rules.judge_request(
             decision, Request(method, target, tuple(headers), operations, upgrade), visible=visible
         )
+
+    def inspects(self, decision: Decision) -> bool:
+        """Whether an allowed tunnel is looked into."""
+        inspection = self.inspection
+        if inspection is None:
+            return False
+        if inspection.every or (decision.rule is not None and decision.rule.limited):
+            return True
+        return inspection.hosts is not None and inspection.hosts.find(decision.host, decision.port) is not None
 
     def judge(self, decision: Decision, addresses: tuple[IP, ...]) -> AddressVerdict:
         """The rule set's verdict on the addresses of an allowed host; remembered with the decision it belongs to."""
@@ -97,9 +121,9 @@ class Policy:
 def policy_from_settings(
     settings: Mapping[str, object], own: Callable[[], InterfaceAddresses] = interface_addresses
 ) -> Policy:
-    """The settings a supervisor sends: those of a rule set, `limits`, `upstream_proxy`, `upstream_resolves`, and where
-    `can_ask` is true the seconds of `answer_time`. `own` tells the machine's addresses of the moment. Raises
-    MalformedRule, MalformedSettings, MalformedLimit or MalformedParent."""
+    """The settings a supervisor sends: those of a rule set, `limits`, `upstream_proxy`, `upstream_resolves`,
+    `inspection`, and where `can_ask` is true the seconds of `answer_time`. `own` tells the machine's addresses of the
+    moment. Raises MalformedRule, MalformedSettings, MalformedLimit or MalformedParent."""
     limits = settings.get("limits") or {}
     url = settings.get("upstream_proxy")
     zones = settings.get("upstream_resolves") or []
@@ -119,7 +143,19 @@ def policy_from_settings(
         frozenset(_zone(zone) for zone in zones),
         (*rules.notices, mine.notice) if mine.notice else rules.notices,
         None if answer_time is None else float(answer_time),
+        _inspection(settings.get("inspection")),
     )
+
+
+def _inspection(settings: object) -> Inspection | None:
+    """`{"every": bool, "hosts": [PATTERN, …]}`, the hosts as in rules; null without a worker."""
+    if settings is None:
+        return None
+    if not isinstance(settings, dict) or not isinstance(settings.get("hosts"), list):
+        raise MalformedSettings("inspection is an object with every and hosts, or null")
+    origin = Origin("file", "credentials")
+    rules = [parse_rule(each, "deny", origin) for each in settings["hosts"]]
+    return Inspection(bool(settings.get("every")), RuleIndex(rules) if rules else None)
 
 
 def _zone(text: object) -> str:

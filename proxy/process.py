@@ -51,13 +51,16 @@ _PARTS = (
 _LAST_ROUNDS = 8  # of the loop, in which what waits in a listener's queue is accepted, read, decided and recorded
 
 
-def run_proxy(control: _socket.socket, handover: _socket.socket) -> None:
-    """The body of the proxy process; returns when it is told to shut down, or when `control` ends."""
+def run_proxy(
+    control: _socket.socket, handover: _socket.socket, inspection: _socket.socket | None = None
+) -> None:
+    """The body of the proxy process; returns when it is told to shut down, or when `control` ends. `inspection` leads
+    to the inspection worker, if one is started."""
     for number in _IGNORED:
         signal.signal(number, signal.SIG_IGN)
     loop = Loop()
     try:
-        loop.run(ProxyProcess(loop, control, handover).run())
+        loop.run(ProxyProcess(loop, control, handover, inspection).run())
     finally:
         loop.close()
 
@@ -65,8 +68,11 @@ def run_proxy(control: _socket.socket, handover: _socket.socket) -> None:
 class ProxyProcess:
     """What one process does: obeys, and takes listeners over."""
 
-    def __init__(self, loop: Loop, control: _socket.socket, handover: _socket.socket) -> None:
+    def __init__(
+        self, loop: Loop, control: _socket.socket, handover: _socket.socket, inspection: _socket.socket | None
+    ) -> None:
         self._loop = loop
+        self._inspection = inspection
         self._control = Control(loop, control)
         self._handover = handover
         self._policies: dict[str, Policy] = {}
@@ -111,7 +117,7 @@ class ProxyProcess:
         if self._loaded is None:
             from doorward.proxy.runs import Runs
 
-            self._loaded = Runs(self._loop, self._group, self._control)
+            self._loaded = Runs(self._loop, self._group, self._control, self._inspection)
             _raise_descriptor_limit()
             gc.freeze()  # what was imported stays: the collector need not walk it again
             gc.set_threshold(_COLLECT_AFTER, 20, 20)

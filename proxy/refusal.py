@@ -77,10 +77,11 @@ def refusal_from(decision: Decision, *, protocol: str, method: str, host_text: s
 
 def http_refusal(refusal: Refusal) -> bytes:
     """The whole 403, head and body (a HEAD gets the head alone). The connection is to be closed behind it."""
-    return closing_response(403, _phrase(refusal), refusal.error_class, refusal.to_json(), refusal.method)
+    return closing_response(403, phrase(refusal), refusal.error_class, refusal.to_json(), refusal.method)
 
 
-def _phrase(refusal: Refusal) -> str:
+def phrase(refusal: Refusal) -> str:
+    """The status phrase of a 403."""
     text = f"Blocked ({refusal.reason}): {refusal.message}"
     if refusal.hint:
         text += f" - to allow it: {refusal.hint}"

@@ -17,11 +17,19 @@ from doorward.proxy.resolver import SystemResolver
 from doorward.proxy.server import Server
 from doorward.proxy.splice import PipePool
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from doorward.proxy.inspection.link import InspectionLink
+
 
 class Runs:
     """`group` runs the doors; `control` takes their records and is told when one has finished."""
 
-    def __init__(self, loop: Loop, group: Group, control: Control) -> None:
+    def __init__(self, loop: Loop, group: Group, control: Control, inspection: _socket.socket | None = None) -> None:
+        """`inspection` leads to the worker, if a policy asks for one."""
+        self._loop = loop
+        self._link_sock = inspection
+        self._link: InspectionLink | None = None
         self._group = group
         self._control = control
         self._way = Way(loop, SystemResolver(loop), SocketDialler(), OwnListeners())
@@ -46,10 +54,22 @@ class Runs:
             decider=None if policy.answer_time is None else self.questions.decider(run),
             answer_time=policy.answer_time or 0.0,
             on_error=lambda error: self._note(run, error),
+            inspection=self._inspection(policy),
         )
         self._doors[run] = (policy_id, server)
         server.add_listener(listener)
         self._group.start(self._serve(run, server))
+
+    def _inspection(self, policy: Policy) -> InspectionLink | None:
+        """The link to the worker, served from its first use on."""
+        if policy.inspection is None or self._link_sock is None:
+            return None
+        if self._link is None:
+            from doorward.proxy.inspection.link import InspectionLink
+
+            self._link = InspectionLink(self._loop, self._link_sock)
+            self._group.start(self._link.run(self._group, lambda error: self._note("", error)))
+        return self._link
 
     def reload(self, policy_id: str, policy: Policy) -> None:
         """The policy has new contents."""
@@ -68,6 +88,8 @@ class Runs:
         """Close every door."""
         for _, server in self._doors.values():
             server.close()
+        if self._link is not None:
+            self._link.close()
 
     def free(self) -> None:
         """Give back what the doors shared, once all are closed."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import _socket
 import errno
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 
 from doorward.proxy.admission import Way
 from doorward.proxy.asking import Asking
@@ -24,7 +24,10 @@ from doorward.proxy.task import Cancelled, Task, Watch
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from doorward.proxy.asking import Decider
+    from doorward.proxy.inspection.link import InspectionLink
 
 _ACCEPTS_A_TURN = 32
 _PAUSE = 0.1  # seconds, when the process is out of descriptors or memory, or the network is down
@@ -45,6 +48,7 @@ class Server:
         decider: Decider | None = None,
         answer_time: float = 300.0,
         on_error: Callable[[BaseException], None] | None = None,
+        inspection: InspectionLink | None = None,
     ) -> None:
         """`via` is the pseudonym by which loops are known. `decider` answers where the rules say "ask", within
         `answer_time` seconds. `on_error` hears of faults of ours; the connection they hit is closed."""
@@ -56,6 +60,7 @@ class Server:
         self.sink = sink
         self.via = via
         self.pool = UpstreamPool(self.loop, policy.limits.pooled, policy.limits.pooled_time)
+        self.inspection = inspection
         self.draining = False
         self._on_error = on_error
         self._group = Group(self.loop)
@@ -79,6 +84,10 @@ class Server:
         self._listeners[listener] = None
         if self._group.running:
             self._listeners[listener] = self._group.start(self._accept(listener))
+
+    def spawn(self, work: Coroutine[Any, None, None]) -> None:
+        """Run something beside the connections; it ends with them."""
+        self._group.start(work)
 
     async def serve(self) -> None:
         """Serve until `close` or a `drain` ended it; then every connection is closed and recorded."""

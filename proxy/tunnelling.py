@@ -36,6 +36,11 @@ async def serve_tunnel(
     server = connection.server
     try:
         decision = await connection.decide(protocol, "CONNECT", host, port)
+        inspects = server.policy.inspection is not None and server.policy.inspects(decision)
+        if inspects and (server.inspection is None or server.inspection.dead):
+            from doorward.proxy.inspection.tunnel import refused_without
+
+            raise refused_without(decision)
         try:
             located = await locate(server.way, server.policy, decision)
             account = connection.account(decision, protocol, "CONNECT")
@@ -56,7 +61,12 @@ async def serve_tunnel(
         account.upstream = None if connected.parent is None else connected.parent.text
         await account.receipt.wait()
         await connection.channel.send(answers.established(), connection.loop.now + server.policy.limits.idle_time)
-        await _relay(connection, account, connected, decision, first)
+        if inspects and server.inspection is not None:
+            from doorward.proxy.inspection.tunnel import InspectedTunnel  # only for those who have it
+
+            await InspectedTunnel(connection, server.inspection, account, located, connected).run(first)
+        else:
+            await _relay(connection, account, connected, decision, first)
     finally:
         connected.channel.close()
 

@@ -71,6 +71,8 @@ def test_a_floor_does_only_its_own_kind_of_work(folder: str) -> None:
         for path in _files(folder)
         for line, module in _imports(path)
         if module in FORBIDDEN[folder]
+        # the inspection worker is a process of its own, whose start does not count
+        and not (module == "asyncio" and path.parent.name == "inspection")
     ]
     assert wrong == []
 

@@ -56,10 +56,14 @@ def test(args: list[str], look_up: LookUp | None = None) -> int:
     resolution = _resolution(policy, decision, look_up or system_look_up) if parsed.has("resolve") else None
     if resolution is not None:
         decision = resolution.decision
+    inspected = method == "CONNECT" and decision.effect is Effect.ALLOW and policy.inspects(decision)
     if parsed.has("json"):
-        sys.stdout.write(json.dumps(_document(decision, method, resolution)) + "\n")
+        sys.stdout.write(json.dumps({**_document(decision, method, resolution), "inspected": inspected}) + "\n")
     else:
-        sys.stdout.write("".join(f"{printable(line)}\n" for line in _lines(decision, resolution)))
+        lines = _lines(decision, resolution)
+        if inspected:
+            lines.append("inspected: a run looks into the tunnel, and each request in it is judged")
+        sys.stdout.write("".join(f"{printable(line)}\n" for line in lines))
     return _STATUS[decision.effect]
 
 

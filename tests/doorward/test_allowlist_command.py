@@ -295,13 +295,28 @@ def test_the_rule_and_its_origin_are_shown(run: Run, home: Path) -> None:
     assert document["origin"] == {"source": "file", "where": "config.toml:2"}
 
 
-def test_methods_are_judged_as_a_client_would_ask(run: Run) -> None:
-    """P-PP-03: a tunnel, but for port 80."""
+@pytest.mark.parametrize("able", [False, True])
+def test_methods_are_judged_as_a_client_would_ask(run: Run, monkeypatch: pytest.MonkeyPatch, able: bool) -> None:
+    """P-PP-03: a tunnel, but for port 80; one that a run would look into, if it could here."""
+    from doorward import inspection_settings
+    from doorward.errors import UsageError
+
+    def interpreter(named: str | None) -> str:
+        if able:
+            return "/usr/bin/python3"
+        raise UsageError("doorward: there is no mitmproxy; install it")
+
+    monkeypatch.setattr(inspection_settings, "interpreter", interpreter)
     allow = ("--allow", '{host = "ro.test", methods = ["GET"]}')
     assert run("test", *allow, "ro.test:80")[0] == 0
     assert run("test", *allow, "ro.test:80", "--method", "POST")[0] == 20
     assert run("test", *allow, "ro.test:443", "--method", "GET")[0] == 0
-    status, out, _ = run("test", *allow, "ro.test", "--json")
+    status, out, err = run("test", *allow, "ro.test", "--json")
+    if able:
+        assert status == 0 and json.loads(out)["inspected"] is True
+        return
+    assert "there is no mitmproxy; install it" in err
+    assert json.loads(out)["inspected"] is False
     assert status == 20 and json.loads(out)["reason"] == "mitm_required" and json.loads(out)["method"] == "CONNECT"
 
 

@@ -1,0 +1,59 @@
+"""Inspection as a run has it: the worker, what the command is told of it, what a person should hear afterwards."""
+
+from __future__ import annotations
+
+import os
+
+from doorward.inspection_process import InspectionProcess
+from doorward.trust_environment import trusting
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    from doorward.inspection_settings import Inspection
+    from doorward.proxy_process import ProxyProcess
+
+
+class RunInspection:
+    """Made before the sandbox is; the worker comes up meanwhile."""
+
+    def __init__(self, inspection: Inspection, proxy: ProxyProcess) -> None:
+        """Raises EngineError where the worker cannot be started."""
+        self._inspection = inspection
+        self._process = InspectionProcess(inspection.python, inspection.work, proxy.inspection)
+        self._ready = False
+        self._untrusted: dict[str, str] = {}  # by host
+
+    def await_files(self) -> None:
+        """Wait for what clients inside are to trust, at a home's first inspected run. Raises EngineError."""
+        if not os.path.exists(self._inspection.bundle):
+            self.await_ready()
+
+    def await_ready(self) -> None:
+        """Wait until the worker takes tunnels. Raises EngineError."""
+        if not self._ready:
+            self._process.await_ready()
+            self._ready = True
+
+    def environment(self, variables: Mapping[str, str]) -> dict[str, str]:
+        """The command's variables, with where to find whom to trust."""
+        java = self._inspection.java
+        return trusting(variables, self._inspection.bundle, java if os.path.exists(java) else "")
+
+    def heard(self, event: Mapping[str, Any]) -> None:
+        """Something the door told."""
+        if event.get("type") == "inspection_not_trusted":
+            self._untrusted[str(event["host"])] = str(event["message"])
+
+    def notes(self) -> list[str]:
+        """What came up since the last time, one sentence each."""
+        found, self._untrusted = list(self._untrusted.values()), {}
+        if self._process.ended():
+            found.append("the inspection worker died; from then on nothing that it must look into was let through")
+        return found
+
+    def close(self) -> None:
+        """End the worker."""
+        self._process.close()

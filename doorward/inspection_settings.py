@@ -1,0 +1,132 @@
+"""What of a run is inspected, and by whom: read only where a rule, an option or a credential asks for it."""
+
+from __future__ import annotations
+
+import os
+
+from doorward.errors import UsageError
+from doorward.inspection_process import interpreter
+from doorward.named_tuple import NamedTuple
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from typing import Any
+
+    from doorward.allowlists.rule import Rule
+    from doorward.configuration import Configuration
+    from doorward.launcher.interface import SandboxPolicy
+    from doorward.sessions.home import Home
+
+_PLAIN_HTTP = ((80, 80),)
+
+
+class Inspection(NamedTuple):
+    """`python` runs the worker; `work` is what it is told (see `proxy/inspection/worker`); `folder` holds the authority
+    and what is to be trusted; `hosts` are patterns that are inspected whatever their rules say."""
+
+    python: str
+    folder: str
+    work: Mapping[str, object]
+    every: bool
+    hosts: tuple[str, ...]
+
+    @property
+    def settings(self) -> dict[str, object]:
+        """As the door is told."""
+        return {"every": self.every, "hosts": list(self.hosts)}
+
+    @property
+    def bundle(self) -> str:
+        """Where the worker puts what clients inside are to trust."""
+        return os.path.join(self.folder, "bundle.pem")
+
+    @property
+    def java(self) -> str:
+        """The same for Java."""
+        return os.path.join(self.folder, "trust.p12")
+
+    def shown_in(self, sandbox: SandboxPolicy) -> SandboxPolicy:
+        """The sandbox with our bundle in the place of the system's, and with what is to be trusted in sight wherever
+        the home is. Makes the folder, so that the key in it can be hidden."""
+        from doorward.launcher.interface import Mode
+        from doorward.trust_environment import replaced_bundles
+
+        os.makedirs(self.private, 0o700, exist_ok=True)
+        confined = sandbox.mode not in (Mode.DANGER_FULL_ACCESS, Mode.UNCONFINED)
+        return sandbox._replace(
+            replaced=replaced_bundles(self.bundle),
+            read_only=(*sandbox.read_only, self.folder) if confined else sandbox.read_only,
+        )
+
+    @property
+    def private(self) -> str:
+        """The folder of the authority's key, which no command may read."""
+        return os.path.join(self.folder, "private")
+
+
+def folder_of(home: Home) -> str:
+    """Where a home keeps its authority."""
+    return os.path.join(home.path, "inspect")
+
+
+def inspection_for(
+    configuration: Configuration, settings: Mapping[str, Any], home: Home, env: Mapping[str, str]
+) -> Inspection | None:
+    """What is inspected under these network settings; None where nothing needs it. Raises UsageError where it is needed
+    and cannot be."""
+    every = bool(configuration.value("inspect.all"))
+    hosts: tuple[str, ...] = ()
+    limited = [rule for rule in _rules(settings) if rule.limited or settings.get("limited")]
+    narrow = [rule for rule in limited if rule.ports != _PLAIN_HTTP]
+    if not every and not hosts and not narrow:
+        return None
+    try:
+        python = interpreter(configuration.optional_text("inspect.python"))
+    except UsageError as error:
+        if not every and not hosts and not any(_has_https(rule) for rule in narrow):
+            return None  # on other ports it may be plain HTTP, which the door reads itself; TLS there is refused
+        asking = "--inspect" if every else next((rule.described for rule in narrow if _has_https(rule)), "a credential")
+        raise UsageError(f"doorward: {asking} needs inspection: {str(error).removeprefix('doorward: ')}") from None
+    folder = folder_of(home)
+    return Inspection(
+        python,
+        folder,
+        {
+            "folder": folder,
+            "names": None if every else _names(narrow),
+            "roots": env.get("SSL_CERT_FILE") or None,
+            "record": configuration.text("inspect.record"),
+        },
+        every,
+        hosts,
+    )
+
+
+def _rules(settings: Mapping[str, Any]) -> list[Rule]:
+    from doorward.allowlists.rule import MalformedRule, Origin, parse_rule
+
+    found = []
+    for row in settings.get("allow", ()):
+        try:
+            found.append(parse_rule(row["rule"], "allow", Origin(row["source"], row["where"])))
+        except MalformedRule:
+            continue  # the door reads them too, and says so
+    return found
+
+
+def _has_https(rule: Rule) -> bool:
+    return any(low <= 443 <= high for low, high in rule.ports)
+
+
+def _names(rules: Iterable[Rule]) -> list[str] | None:
+    """What the run's certificates are constrained to; None where a rule takes in every name."""
+    from doorward.allowlists.pattern import Kind
+
+    found: list[str] = []
+    for rule in rules:
+        pattern = rule.pattern
+        if pattern.kind is Kind.ANY:
+            return None
+        found.append(pattern.name if pattern.network is None else str(pattern.network))
+    return list(dict.fromkeys(found))

@@ -1,0 +1,146 @@
+"""HTTP/2 inside TLS: judged stream by stream, and held to what the same request may be as HTTP/1."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+
+@pytest.fixture
+def http2() -> Any:
+    from integration.inspection import http2
+
+    return http2
+
+
+@pytest.fixture
+def server(http2: Any, authority: Any) -> Iterator[Any]:
+    server = http2.Server(authority.context("api.test", alpn=("h2",)))
+    yield server
+    server.close()
+
+
+def head(server: Any, method: str = "GET", path: str = "/pub/x", *more: tuple[str, str]) -> list[tuple[str, str]]:
+    authority = f"api.test:{server.port}"
+    return [(":method", method), (":scheme", "https"), (":authority", authority), (":path", path), *more]
+
+
+def test_streams_are_judged_one_by_one(start: Any, server: Any, http2: Any) -> None:
+    """P-PP-03 through HTTP/2; a refusal ends its stream, and the connection goes on."""
+    door = start([{"host": f"api.test:{server.port}", "methods": ["GET", "POST"], "paths": ["/pub/**"]}])
+    with door.tls("api.test", server.port, alpn=("h2", "http/1.1")) as sock:
+        client = http2.Client(sock)
+        assert client.ask(head(server))["headers"][":status"] == "200"
+        for method, path, reason in (
+            ("DELETE", "/pub/x", "method_not_allowed"),
+            ("GET", "/x", "path_not_allowed"),
+            ("GET", "/pub/..%2fx", "path_not_allowed"),
+        ):
+            answer = client.ask(head(server, method, path))
+            assert answer["headers"][":status"] == "403"
+            assert answer["headers"]["x-proxy-error"] == "blocked-by-method-policy"
+            assert json.loads(answer["body"])["reason"] == reason
+        assert client.ask(head(server))["headers"][":status"] == "200"
+    assert [each[":path"] for each in server.seen] == ["/pub/x", "/pub/x"]
+    assert door.wait_for("network", 4)[-1]["requests"] == 5
+
+
+def test_grpc_passes_with_its_trailers(start: Any, server: Any, http2: Any) -> None:
+    door = start([{"host": f"api.test:{server.port}", "methods": ["POST"], "paths": ["/pub.Service/*"]}])
+    with door.tls("api.test", server.port, alpn=("h2",)) as sock:
+        client = http2.Client(sock)
+        more = (("content-type", "application/grpc"), ("te", "trailers"))
+        answer = client.ask(head(server, "POST", "/pub.Service/Say", *more), b"\0\0\0\0\3abc")
+    assert answer["body"] == b"\0\0\0\0\3abc" and answer["trailers"] == {"grpc-status": "0"}
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        ("transfer-encoding", "chunked"),
+        ("connection", "keep-alive"),
+        ("upgrade", "websocket"),
+        ("content-length", "+4"),
+        ("content-length", "4, 4"),
+        ("x-a", "1\r\nx-b: 2"),
+        ("x-a", "1\nhost: other.test"),
+        ("x-a", "1\x00"),
+        ("x a", "1"),
+        ("x-a:", "1"),
+        ("x-a\r\nhost", "other.test"),
+        ("host", "other.test"),
+        ("te", "gzip"),
+    ],
+)
+def test_what_would_be_another_request_as_http1(start: Any, server: Any, http2: Any, more: tuple[str, str]) -> None:
+    """P-PP-04, P-PP-05, P-PP-06 through HTTP/2: nothing of it reaches the server."""
+    door = start([{"host": f"api.test:{server.port}", "methods": ["GET"]}])
+    with door.tls("api.test", server.port, alpn=("h2",)) as sock:
+        answer = http2.Client(sock).ask(head(server, "GET", "/", more))
+    assert answer["headers"].get(":status", "400") in ("400", "403"), answer
+    assert server.seen == []
+
+
+@pytest.mark.parametrize("path", ["/a b", "/a\r\nx: y", "a", "", "https://other.test/", "/\x00"])
+@pytest.mark.parametrize("method", ["GET"])
+def test_what_is_no_path(start: Any, server: Any, http2: Any, method: str, path: str) -> None:
+    """P-PP-06 through HTTP/2."""
+    door = start([{"host": f"api.test:{server.port}", "methods": ["GET"]}])
+    with door.tls("api.test", server.port, alpn=("h2",)) as sock:
+        answer = http2.Client(sock).ask(head(server, method, path))
+    assert answer["headers"].get(":status", "400") in ("400", "403"), answer
+    assert server.seen == []
+
+
+def test_another_authority_is_another_host(start: Any, server: Any, http2: Any) -> None:
+    """P-TL-01: connections are shared between names in HTTP/2, rules are not."""
+    door = start([{"host": f"api.test:{server.port}", "methods": ["GET"]}])
+    with door.tls("api.test", server.port, alpn=("h2",)) as sock:
+        answer = http2.Client(sock).ask(
+            [(":method", "GET"), (":scheme", "https"), (":authority", "other.test"), (":path", "/")]
+        )
+    assert answer["headers"][":status"] == "403" and answer["headers"]["x-proxy-error"] == "blocked-by-policy"
+    assert server.seen == [] and door.of("refusal")[0]["reason"] == "name_mismatch"
+
+
+def test_a_refused_upload_ends_its_stream_alone(start: Any, server: Any, http2: Any) -> None:
+    door = start([{"host": f"api.test:{server.port}", "methods": ["GET"]}])
+    with door.tls("api.test", server.port, alpn=("h2",)) as sock:
+        client = http2.Client(sock)
+        stream = client.begin(head(server, "PUT"), end=False)
+        assert client.answer(stream)["headers"][":status"] == "403"
+        for _ in range(3):
+            client.send(stream, bytes(16000))
+        assert client.ask(head(server))["headers"][":status"] == "200"
+
+
+def test_a_server_that_takes_nothing_stops_the_sender(start: Any, http2: Any, authority: Any) -> None:
+    """RFC 9113 §5.2: what is under way stays bounded, however much there is to send."""
+    go_on = threading.Event()
+    server = http2.Server(authority.context("api.test", alpn=("h2",)), hold=go_on)
+    try:
+        door = start([{"host": f"api.test:{server.port}", "methods": ["POST"]}])
+        with door.tls("api.test", server.port, alpn=("h2",)) as sock:
+            client = http2.Client(sock)
+            stream = client.begin(head(server, "POST"), end=False)
+            sent = 0
+            sock.settimeout(1.0)
+            while sent < 64 << 20:
+                room = min(client.connection.local_flow_control_window(stream), 16384)
+                if room <= 0:
+                    try:
+                        client.connection.receive_data(sock.recv(65536))
+                    except TimeoutError:
+                        break
+                    continue
+                client.send(stream, bytes(room))
+                sent += room
+            assert 0 < sent < 12 << 20, sent
+            go_on.set()
+    finally:
+        go_on.set()
+        server.close()

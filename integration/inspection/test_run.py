@@ -1,0 +1,280 @@
+"""`doorward run` with rules that need inspection: real clients, with no option of their own."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+MUST_RUN = {"curl", "git", "openssl"}
+
+
+#: One that is seen inside, where the tests' own may lie in /tmp.
+PYTHON_INSIDE = os.path.realpath(sys.executable) if sys.prefix.startswith("/tmp/") else sys.executable
+
+
+def need(program: str) -> str:
+    found = shutil.which(program)
+    if found is None:
+        if os.environ.get("CI") == "true" and program in MUST_RUN:
+            pytest.fail(f"CI must have {program}")
+        pytest.skip(f"{program} is not installed")
+    return found
+
+
+@pytest.fixture(autouse=True)
+def _machine() -> None:
+    if sys.platform != "linux" or shutil.which("bwrap") is None:
+        pytest.skip("needs Linux with bubblewrap")
+
+
+def read_only(port: int, host: str = "api.test") -> tuple[str, str]:
+    return "--allow", f'{{host = "{host}:{port}", methods = ["GET", "HEAD"]}}'
+
+
+def url(port: int, path: str = "/x", host: str = "api.test") -> str:
+    return f"https://{host}:{port}{path}"
+
+
+PYTHON = "import urllib.request as u; print(u.urlopen(__import__('sys').argv[1]).status)"
+NODE = (
+    "fetch(process.argv[1]).then(a => a.text()).then(console.log)"
+    ".catch(e => { console.log(e, e.cause); process.exit(1) })"
+)
+REQUESTS = "import requests, sys; print(requests.get(sys.argv[1]).status_code)"
+HTTPX = "import httpx, sys; print(httpx.get(sys.argv[1]).status_code)"
+
+
+@pytest.mark.parametrize(
+    ("program", "words"),
+    [
+        ("curl", ("curl", "-sS", "{url}")),
+        ("curl", ("curl", "-sS", "--http1.1", "{url}")),
+        ("wget", ("wget", "-qO-", "{url}")),
+        ("python3", (PYTHON_INSIDE, "-c", PYTHON, "{url}")),
+        ("requests", (PYTHON_INSIDE, "-c", REQUESTS, "{url}")),
+        ("httpx", (PYTHON_INSIDE, "-c", HTTPX, "{url}")),
+        ("node", ("node", "-e", NODE, "{url}")),
+        ("openssl", ("sh", "-c", "echo | openssl s_client -verify_return_error -proxy 127.0.0.1:3128 "
+                                 "-connect {place} -servername api.test 2>&1 | grep 'Verification: OK'")),
+    ],
+)  # fmt: skip
+def test_a_client_reads_through_inspection(run: Any, start: Any, program: str, words: tuple[str, ...]) -> None:
+    """EV: the variables each client reads, and the system's bundle, name whom to trust."""
+    if program in ("requests", "httpx"):
+        if subprocess.run([PYTHON_INSIDE, "-c", f"import {program}"], capture_output=True, check=False).returncode:
+            pytest.skip(f"{program} is not installed")
+    else:
+        need(program)
+    server = start.server("api.test")
+    there = {"url": url(server.port), "place": f"api.test:{server.port}"}
+    if program == "node" and int(subprocess.check_output(["node", "--version"])[1:].split(b".")[0]) < 22:
+        pytest.skip("this Node's fetch knows no proxy")
+    ran = run(*read_only(server.port), "--", *(word.format(**there) for word in words))
+    assert ran.status == 0, ran.output + ran.err
+    if program != "openssl":
+        assert [each[:2] for each in server.seen] == [("GET", "/x")]
+
+
+def test_a_refusal_inside_tls_is_an_observation(run: Any, start: Any) -> None:
+    need("curl")
+    server = start.server("api.test")
+    words = ("curl", "-sS", "-i", "-d", "four", url(server.port))
+    ran = run(*read_only(server.port), "--", *words)
+    assert "x-proxy-error: blocked-by-method-policy" in ran.output
+    assert ran.reasons == ["method_not_allowed"] and ran.document["success"] is True
+    assert server.seen == []
+
+
+def test_a_limited_network_reads_everywhere(run: Any, start: Any) -> None:
+    """`mode = "limited"`: GET, HEAD and OPTIONS, of every host that is allowed."""
+    need("curl")
+    server = start.server("api.test")
+    script = f"curl -sS -o /dev/null -w '%{{http_code}} ' {url(server.port)}; curl -sS -X DELETE {url(server.port)}"
+    ran = run("--network", "limited", "--allow", f"api.test:{server.port}", "--", "sh", "-c", script)
+    assert ran.output.startswith("200 ") and ran.reasons == ["method_not_allowed"]
+    assert ran.document["refusals"][0]["source"] == "mode_guard"
+    assert [each[0] for each in server.seen] == ["GET"]
+
+
+def test_the_key_cannot_be_read_inside(run: Any, start: Any) -> None:
+    server = start.server("api.test")
+    script = "cat $DOORWARD_HOME/inspect/private/ca.key; ls -A $DOORWARD_HOME/inspect/private"
+    ran = run(*read_only(server.port), "--", "sh", "-c", script)
+    assert "PRIVATE" not in ran.output
+    # nor in a run that inspects nothing
+    ran = run("--", "sh", "-c", script)
+    assert "PRIVATE" not in ran.output
+
+
+def test_runs_without_inspection_are_as_before(run: Any) -> None:
+    """No worker, no variable of it, the system's own bundle."""
+    bundle = Path("/etc/ssl/certs/ca-certificates.crt")
+    ran = run("--", "sh", "-c", f"env | grep -c CURL_CA_BUNDLE; cat {bundle} | wc -c")
+    size = bundle.stat().st_size if bundle.exists() else 0
+    assert ran.output.split()[0] == "0" and ran.output.split()[-1] == str(size)
+
+
+def test_every_variable_names_the_bundle(run: Any, start: Any) -> None:
+    """EV: in each variable that a client reads, and nothing that would lead past it."""
+    from doorward.trust_environment import BUNDLE_VARIABLES
+
+    server = start.server("api.test")
+    script = "import json, os; print(json.dumps(dict(os.environ)))"
+    outer = {"SSL_CERT_DIR": "/nowhere", "NODE_TLS_REJECT_UNAUTHORIZED": "0", "PIP_CERT": "/nowhere"}
+    ran = run(*read_only(server.port), "--", PYTHON_INSIDE, "-c", script, env=outer)
+    inside = json.loads(ran.output)
+    assert len({inside[name] for name in BUNDLE_VARIABLES}) == 1
+    assert "SSL_CERT_DIR" not in inside and "NODE_TLS_REJECT_UNAUTHORIZED" not in inside
+    assert "-Djavax.net.ssl.trustStore=" in inside["JAVA_TOOL_OPTIONS"]
+
+
+def test_pip_installs_from_an_index_and_publishes_nothing(run: Any, start: Any, tmp_path: Path) -> None:
+    import base64
+    import hashlib
+    import zipfile
+
+    wheel = tmp_path / "greeting-1.0-py3-none-any.whl"
+    files = {
+        "greeting.py": b"print('hello from the index')\n",
+        "greeting-1.0.dist-info/METADATA": b"Metadata-Version: 2.1\nName: greeting\nVersion: 1.0\n",
+        "greeting-1.0.dist-info/WHEEL": b"Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+    }
+    rows = [
+        f"{name},sha256={base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b'=').decode()},{len(data)}"
+        for name, data in files.items()
+    ]
+    with zipfile.ZipFile(wheel, "w") as archive:
+        for name, data in files.items():
+            archive.writestr(name, data)
+        archive.writestr("greeting-1.0.dist-info/RECORD", "\n".join([*rows, "greeting-1.0.dist-info/RECORD,,"]) + "\n")
+    page = f'<!DOCTYPE html><a href="/files/{wheel.name}">{wheel.name}</a>'.encode()
+
+    def answer(handler: Any) -> None:
+        body = wheel.read_bytes() if handler.path.startswith("/files/") else page
+        handler.send_response(200)
+        handler.send_header("Content-Type", "text/html" if body is page else "application/octet-stream")
+        handler.send_header("Content-Length", str(len(body)))
+        handler.end_headers()
+        handler.wfile.write(body)
+
+    server = start.server("api.test", answer=answer)
+    script = (
+        f"{PYTHON_INSIDE} -m pip install -q --disable-pip-version-check --no-input --target lib "
+        f"--index-url {url(server.port, '/simple/')} greeting && PYTHONPATH=lib {PYTHON_INSIDE} -m greeting"
+    )
+    ran = run(*read_only(server.port), "--", "sh", "-c", script, env={"PIP_CONFIG_FILE": os.devnull})
+    assert "hello from the index" in ran.output, ran.output + ran.err
+    assert all(each[0] == "GET" for each in server.seen)
+
+
+@pytest.fixture
+def git(start: Any, tmp_path: Path) -> tuple[Any, Path]:
+    """A real git server over HTTPS (git-http-backend), with one repository that anybody may push to."""
+    need("git")
+    root = tmp_path / "repositories"
+    bare = root / "team" / "project.git"
+    seed = tmp_path / "seed"
+    settings = ("-c", "user.name=t", "-c", "user.email=t@t.test", "-c", "init.defaultBranch=main")
+    for words in (
+        ["git", *settings, "init", "-q", str(seed)],
+        ["git", "-C", str(seed), *settings, "commit", "-q", "--allow-empty", "-m", "first"],
+        ["git", "clone", "-q", "--bare", str(seed), str(bare)],
+        ["git", "-C", str(bare), "config", "http.receivepack", "true"],
+    ):
+        subprocess.run(words, check=True, timeout=60, stdin=subprocess.DEVNULL)
+
+    def answer(handler: Any) -> None:
+        path, _, query = handler.path.partition("?")
+        done = subprocess.run(
+            ["git", "http-backend"],
+            input=handler.body,
+            capture_output=True,
+            timeout=60,
+            check=False,
+            env={
+                "PATH": os.environ["PATH"],
+                "GIT_PROJECT_ROOT": str(root),
+                "GIT_HTTP_EXPORT_ALL": "1",
+                "REQUEST_METHOD": handler.command,
+                "PATH_INFO": path,
+                "QUERY_STRING": query,
+                "CONTENT_TYPE": handler.headers.get("Content-Type", ""),
+                "CONTENT_LENGTH": str(len(handler.body)),
+                "HTTP_CONTENT_ENCODING": handler.headers.get("Content-Encoding", ""),
+                "HTTP_GIT_PROTOCOL": handler.headers.get("Git-Protocol", ""),
+                "REMOTE_USER": "anybody",
+                "REMOTE_ADDR": "127.0.0.1",
+            },
+        )
+        head, _, body = done.stdout.partition(b"\r\n\r\n")
+        lines = dict(line.split(": ", 1) for line in head.decode().splitlines())
+        handler.send_response(int(lines.pop("Status", "200 OK").split()[0]))
+        for name, value in lines.items():
+            handler.send_header(name, value)
+        handler.send_header("Content-Length", str(len(body)))
+        handler.end_headers()
+        handler.wfile.write(body)
+
+    return start.server("git.test", answer=answer), bare
+
+
+def test_git_clones_and_does_not_push(run: Any, git: tuple[Any, Path]) -> None:
+    """`@git-fetch`: what is fetched from cannot be written to, over the same host and path."""
+    server, bare = git
+    there = url(server.port, "/team/project.git", "git.test")
+    preset = f"@git-fetch:git.test:{server.port}/team/project"
+    before = subprocess.check_output(["git", "-C", str(bare), "rev-parse", "main"])
+    script = (
+        f"git clone -q {there} copy && cd copy && git fetch -q && echo fetched && "
+        "git -c user.name=t -c user.email=t@t.test commit -q --allow-empty -m second && git push origin main"
+    )
+    ran = run("--allow", preset, "--", "sh", "-c", script)
+    assert "fetched" in ran.output, ran.output + ran.err
+    assert ran.status != 0 and ran.reasons == ["path_not_allowed"]
+    assert subprocess.check_output(["git", "-C", str(bare), "rev-parse", "main"]) == before
+    # and another repository of the same host is not fetched from either
+    ran = run("--allow", preset, "--", "git", "ls-remote", there.replace("project", "other"))
+    assert ran.status != 0 and ran.reasons[0] == "path_not_allowed"
+    # the same push passes where the host is allowed whole, so it was the rule that refused it
+    ran = run("--allow", f"git.test:{server.port}", "--inspect", "--", "sh", "-c", "cd copy && git push -q origin main")
+    assert ran.status == 0, ran.output + ran.err
+    assert subprocess.check_output(["git", "-C", str(bare), "rev-parse", "main"]) != before
+
+
+def test_a_client_that_does_not_trust_us_is_explained(run: Any, start: Any) -> None:
+    """Pinned clients: the remedy stands in a note."""
+    need("curl")
+    server = start.server("api.test")
+    ran = run(*read_only(server.port), "--", "curl", "-sS", "--cacert", "/dev/null", url(server.port))
+    assert ran.status != 0
+    ran = run(
+        *read_only(server.port), "--", PYTHON_INSIDE, "-c",
+        "import ssl, socket, sys\n"
+        "s = socket.create_connection(('127.0.0.1', 3128)); there = sys.argv[1]\n"
+        "s.sendall(f'CONNECT {there} HTTP/1.1\\r\\nHost: {there}\\r\\n\\r\\n'.encode()); s.recv(1000)\n"
+        "c = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)\n"
+        "c.wrap_socket(s, server_hostname='api.test')",
+        f"api.test:{server.port}",
+    )  # fmt: skip
+    assert "SSLCertVerificationError" in ran.output
+    assert any("api.test" in note and "SSL_CERT_FILE" in note for note in ran.document["notes"]), ran.document["notes"]
+
+
+def test_java_trusts_it(run: Any, start: Any, tmp_path: Path) -> None:
+    """By a trust store, and the system property that names it."""
+    need("java")
+    need("javac")
+    server = start.server("api.test")
+    (run.workspace / "Get.java").write_text(
+        "public class Get { public static void main(String[] a) throws Exception { System.out.println("
+        "((java.net.HttpURLConnection) new java.net.URL(a[0]).openConnection()).getResponseCode()); } }"
+    )
+    ran = run(*read_only(server.port), "--", "java", "Get.java", url(server.port))
+    assert "200" in ran.output.split(), ran.output

@@ -1,0 +1,144 @@
+"""The inspection worker's own process: `python -m doorward.proxy.inspection.worker SETUP LINK`, two descriptors.
+
+SETUP is a socket to the supervisor: one line comes in, what is to be done; one line goes out, that it can begin or why
+not. LINK leads to the door. When either ends, the worker does.
+
+    {"folder": PATH, "names": [NAME, …] or null, "roots": PATH or null}
+    {"ready": {"bundle": PATH, "ca": PATH, "java": PATH}} or {"error": SENTENCE}
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import socket
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+_IGNORED = (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP, signal.SIGTERM)  # the supervisor decides what they mean
+_TUNNEL_IDLE = 3600  # seconds; the door's own limit for tunnels
+
+
+class Setting:
+    """What all connections share."""
+
+    def __init__(self, options: Any, server_side: Any, client_side: Any) -> None:
+        self.options = options
+        self.server_side = server_side
+        self.client_side = client_side
+
+
+def main(arguments: list[str]) -> int:
+    """Serve until the supervisor or the door is gone."""
+    for number in _IGNORED:
+        signal.signal(number, signal.SIG_IGN)
+    setup = socket.socket(fileno=int(arguments[0]))
+    link = socket.socket(fileno=int(arguments[1]))
+    with setup.makefile("r", encoding="utf-8") as lines:
+        line = lines.readline()
+    if not line:
+        return 0
+    told = json.loads(line)
+    try:
+        setting, paths = prepare(told)
+    except ImportError as error:
+        _say(setup, {"error": f"inspection needs mitmproxy 12, and {error}"})
+        return 1
+    except OSError as error:
+        _say(setup, {"error": f"inspection cannot begin: {error}"})
+        return 1
+    _say(setup, {"ready": paths})
+    asyncio.run(_serve(setting, setup, link))
+    return 0
+
+
+def prepare(told: Mapping[str, Any]) -> tuple[Setting, Mapping[str, str]]:
+    """Certificates, contexts, mitmproxy's options; where the files for the sandbox are. Raises ImportError, OSError."""
+    from mitmproxy.options import Options
+
+    from doorward.proxy.inspection.certificates import authority
+    from doorward.proxy.inspection.streams import install
+    from doorward.proxy.inspection.trust import system_roots, write_trust
+    from doorward.proxy.inspection.upstream import ClientSide, ServerSide
+
+    install()
+    roots = system_roots(told["roots"])
+    home = authority(told["folder"])
+    paths = write_trust(told["folder"], home, roots)
+    options = Options()
+    for name, kind, value in (
+        ("store_streamed_bodies", bool, False),
+        ("connection_strategy", str, "lazy"),
+        ("keep_host_header", bool, True),
+        ("validate_inbound_headers", bool, True),
+        ("body_size_limit", str | None, None),
+        ("stream_large_bodies", str | None, None),
+        ("tcp_timeout", int, _TUNNEL_IDLE),
+        ("websocket", bool, False),
+        ("rawtcp", bool, True),
+        ("http2", bool, True),
+        ("http3", bool, False),
+        ("http2_ping_keepalive", int, 0),
+        ("normalize_outbound_headers", bool, True),
+        ("http_connect_send_host_header", bool, True),
+    ):
+        if name in options:
+            options.update(**{name: value})
+        else:
+            options.add_option(name, kind, value, "")
+    return Setting(options, ServerSide(roots), ClientSide(home.issuer(told["names"]))), paths
+
+
+async def _serve(setting: Setting, setup: socket.socket, link: socket.socket) -> None:
+    from doorward.proxy.inspection.door import Door
+    from doorward.proxy.inspection.handler import Inspection, Stream
+
+    loop = asyncio.get_running_loop()
+    handlers: dict[str, Inspection] = {}
+    tasks: set[asyncio.Task[None]] = set()
+
+    async def inspect(message: Mapping[str, Any], client: socket.socket) -> None:
+        import base64
+
+        stream = Stream()
+        try:
+            reader, writer = await stream.open(client, base64.b64decode(message["first"]))
+        except OSError:
+            door.closed(message["tunnel"], up=0, down=0, closed_by="client", error="connection reset by the client")
+            return
+        handler = handlers[message["tunnel"]] = Inspection(setting, door, message, stream, reader, writer)
+        try:
+            await handler.run()
+        finally:
+            del handlers[message["tunnel"]]
+
+    def on_tunnel(message: Mapping[str, Any], client: socket.socket) -> None:
+        task = loop.create_task(inspect(message, client))
+        tasks.add(task)
+        task.add_done_callback(tasks.discard)
+
+    def on_close(name: str) -> None:
+        if name in handlers:
+            handlers[name].stop()
+
+    door = Door(link, on_tunnel, on_close)
+    alone: asyncio.Future[None] = loop.create_future()
+    loop.add_reader(setup.fileno(), _settle, alone)
+    await asyncio.wait((door.ended, alone), return_when=asyncio.FIRST_COMPLETED)
+    os._exit(0)  # everything here is descriptors
+
+
+def _settle(future: asyncio.Future[None]) -> None:
+    if not future.done():
+        future.set_result(None)
+
+
+def _say(setup: socket.socket, message: Mapping[str, Any]) -> None:
+    setup.sendall(json.dumps(message).encode("utf-8") + b"\n")
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
