@@ -1,4 +1,4 @@
-"""Keeps an "always": a policy rule for a command, a network rule for a host, each written where a person would."""
+"""Keeps an "always": a policy rule for a command, a network rule for a host, a hook's hash, where a person would."""
 
 from __future__ import annotations
 
@@ -32,6 +32,17 @@ def keep_host(home: Home, rule: str) -> str:
         if rule in entries_of(text, "network", "allow"):
             return text
         return with_added(text, "network", "allow", [rule])
+
+    return _changed(home, home.config, change)
+
+
+def keep_hook(home: Home, digest: str) -> str:
+    """Add a hook's hash to `hooks.trusted`. Returns "" or one sentence about what went wrong."""
+    from doorward.toml_edit import entries_of, with_added
+
+    def change(text: str) -> str:
+        known = entries_of(text, "hooks", "trusted")
+        return text if digest in known else with_added(text, "hooks", "trusted", [digest])
 
     return _changed(home, home.config, change)
 

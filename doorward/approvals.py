@@ -87,17 +87,45 @@ class Approvals:
             timeout_s=self.timeout_s,
             session=log.session,
         )
-        key = approval_key(dial, action)
-        log.asked(question.document(), channel)
-        if channel == TERMINAL:
-            reply = ask_on_terminal(question, self.home)
-            why = self.take(log, question, reply, channel, key)
-            if why:
-                reply = reply._replace(scope=Scope.ONCE)
-                self._notifier.problems.append(why)
-        else:
-            reply = self._from_queue(log, question, key, cancelled_by)
+        reply = self._reply(log, question, channel, approval_key(dial, action), cancelled_by)
         return settle(verdict, reply.answer, channel, reply.scope)
+
+    def trusts_hook(self, log: SessionLog, action: Action, verdict: Verdict, cancelled_by: int | None) -> bool:
+        """True if somebody says now, or has said in this session, that this hook may run as it is."""
+        digest = str(action.hook_hash)
+        if digest in self._granted:
+            return True
+        channel = self.channel
+        if channel == NOBODY:
+            return False
+        question = Question(
+            id=new_id(),
+            kind="hook",
+            argv=action.argv,
+            cwd=action.cwd,
+            gate=str(verdict.gate),
+            asked_at=rfc3339(time.time_ns()),
+            timeout_s=self.timeout_s,
+            why=("it is not trusted, or not the way it is now",),
+            rule=digest,
+            rule_note="adds this hash to hooks.trusted: the hook is trusted as it is now, until it changes",
+            session=log.session,
+        )
+        return self._reply(log, question, channel, digest, cancelled_by).answer is Answer.YES
+
+    def _reply(
+        self, log: SessionLog, question: Question, channel: str, key: str, cancelled_by: int | None
+    ) -> Reply:
+        """Ask, and write question and answer down."""
+        log.asked(question.document(), channel)
+        if channel != TERMINAL:
+            return self._from_queue(log, question, key, cancelled_by)
+        reply = ask_on_terminal(question, self.home)
+        why = self.take(log, question, reply, channel, key)
+        if why:
+            reply = reply._replace(scope=Scope.ONCE)
+            self._notifier.problems.append(why)
+        return reply
 
     def _from_queue(self, log: SessionLog, question: Question, key: str, cancelled_by: int | None) -> Reply:
         pending = self.open(question, lambda reply: self.take(log, question, reply, QUEUE, key))
@@ -124,9 +152,10 @@ class Approvals:
         if reply.answer is Answer.YES and reply.scope is Scope.ALWAYS:
             if not question.rule:
                 return question.rule_note
-            from doorward.approval_memory import keep_command, keep_host
+            from doorward.approval_memory import keep_command, keep_hook, keep_host
 
-            if why := (keep_host if question.kind == "network" else keep_command)(self.home, question.rule):
+            keep = {"network": keep_host, "hook": keep_hook}.get(question.kind, keep_command)
+            if why := keep(self.home, question.rule):
                 if channel == TERMINAL:
                     log.answered(question.id, reply._replace(scope=Scope.ONCE), channel)
                 return why

@@ -39,7 +39,8 @@ def ask_on_terminal(question: Question, home: Home) -> Reply:
         if not question.rule:
             _say([f"  not always: {question.rule_note}"])
             continue
-        shown = (f"this line would be added to {rules_path(home)}:", f"  {question.rule}", f"it {question.rule_note}")
+        place = rules_path(home) if question.kind == "shell" else home.config
+        shown = (f"this would be added to {place}:", f"  {question.rule}", f"it {question.rule_note}")
         _say([f"  {line}" for line in shown])
         if _answer("Write it and run? [y/N] ") in _YES:
             return Reply(Answer.YES, Scope.ALWAYS)

@@ -107,6 +107,10 @@ class Configuration(NamedTuple):
         assert value is None or isinstance(value, tuple), key
         return value or ()
 
+    def has_hooks(self) -> bool:
+        """True if some layer has a hook."""
+        return any(name.startswith("hooks.") and name != "hooks.trusted" for name in self.rows)
+
     def asks_about_hosts(self) -> bool:
         """True if a host that no rule names is put to a person: through the queue, and while it is asked for. Under
         `never` nobody is asked, under `on-failure` nobody before it has failed."""

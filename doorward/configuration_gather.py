@@ -145,7 +145,8 @@ class Gathering:
         before: Mapping[str, object],
     ) -> None:
         if key.home_only and layer != "home":
-            self._problem(place, path, "only $DOORWARD_HOME/config.toml can say which projects are trusted", None)
+            what = "projects" if path[0] == "projects" else "hooks"
+            self._problem(place, path, f"only $DOORWARD_HOME/config.toml can say which {what} are trusted", None)
             return
         if layer == "project" and key.project is Project.NOTHING:
             self._problem(place, path, "a project's own file cannot set this", "set it in $DOORWARD_HOME/config.toml")

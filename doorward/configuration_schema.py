@@ -32,9 +32,11 @@ class Kind(StrEnum):
     PATHS = "array of paths"
     NAMES = "array of names"
     ADDRESSES = "table name = address"
+    HOOKS = "array of tables {command, timeout}"
+    DIGESTS = "array of hashes"
 
 
-ARRAYS: Final = frozenset({Kind.RULES, Kind.PATHS, Kind.NAMES})
+ARRAYS: Final = frozenset({Kind.RULES, Kind.PATHS, Kind.NAMES, Kind.HOOKS, Kind.DIGESTS})
 """Kinds whose entries of all layers are put together."""
 
 
@@ -309,6 +311,28 @@ KEYS: Final = (
         Kind.SWITCH,
         False,
         "Or the built-in rater: it allows what harms little, denies what harms much, and leaves the rest to a person",
+    ),
+    *(
+        Key(f"hooks.{event}", Kind.HOOKS, (), doc, project=Project.SET)
+        for event, doc in (
+            ("session_start", "Commands that run inside the sandbox when a new session begins"),
+            (
+                "before_exec",
+                "Before a command: they get it as JSON on standard input. Exit status 0 lets it go on; "
+                '`{"decision": "ask"|"deny", "reason": TEXT}` on standard output, any other exit status, or silence '
+                "beyond `timeout` (30 s) tightens the verdict",
+            ),
+            ("after_exec", "After a command, with its exit code"),
+            ("on_refusal", "After a turn in which something was refused, with every refusal"),
+        )
+    ),
+    Key(
+        "hooks.trusted",
+        Kind.DIGESTS,
+        (),
+        "The hooks you have trusted, by their content; `doorward trust --hooks` writes it. In a trusted project hooks "
+        "need not be here",
+        home_only=True,
     ),
     Key(
         "feature_stages.*",

@@ -10,6 +10,7 @@ Complain = Callable[[tuple[str | int, ...], str, str | None], None]
 """Called with where in the value (empty: the value itself), what is wrong, and a suggestion."""
 
 _MOST: Final = 10**9
+_HOOK_SECONDS: Final = 30.0
 _FEWEST_FILES: Final = 16
 _UPSTREAM: Final = r"https?://[^\s/?#]+/?"
 _VARIABLE: Final = r"[^=\0]+"
@@ -217,7 +218,34 @@ def _name(key: Key, entry: object, env: Mapping[str, str]) -> str:
     raise _WrongEntry(f"{shown(entry)} is not {what}")
 
 
-_ARRAYS: Final = {Kind.RULES: _rule, Kind.PATHS: _path, Kind.NAMES: _name}
+def _hook(key: Key, entry: object, env: Mapping[str, str]) -> dict[str, object]:
+    if not isinstance(entry, Mapping):
+        raise _WrongEntry(f'a hook is a table such as {{command = ["./check"]}}, not {shown(entry)}')
+    for name in entry:
+        if name not in ("command", "timeout"):
+            raise _WrongEntry(f"{name} means nothing in a hook", "it has command, and timeout in seconds")
+    for wrong in (_command(key, entry.get("command")), _seconds(key, entry.get("timeout", _HOOK_SECONDS))):
+        if wrong is not None:
+            raise _WrongEntry(*wrong)
+    command, timeout = entry["command"], entry.get("timeout", _HOOK_SECONDS)
+    return {"command": list(command), "timeout": float(timeout)}
+
+
+def _digest(key: Key, entry: object, env: Mapping[str, str]) -> str:
+    import re
+
+    if isinstance(entry, str) and re.fullmatch(r"sha256:[0-9a-f]{64}", entry):
+        return entry
+    raise _WrongEntry(f"{shown(entry)} is no hash of a hook", "`doorward trust --hooks` writes them")
+
+
+_ARRAYS: Final = {
+    Kind.RULES: _rule,
+    Kind.PATHS: _path,
+    Kind.NAMES: _name,
+    Kind.HOOKS: _hook,
+    Kind.DIGESTS: _digest,
+}
 
 
 def _addresses(value: object, complain: Complain) -> dict[str, str] | None:

@@ -100,6 +100,7 @@ def plan_for(options: Mapping[str, Any], env: Mapping[str, str]) -> Plan:
         proxied=proxied,
         proxy_settings=settings,
         bypass=bypass,
+        bypass_hook_trust=bool(options.get("bypass_hook_trust")),
         session=None if pinned is None else pinned.path,
         name=options.get("name"),
         user=user,

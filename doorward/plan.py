@@ -26,9 +26,9 @@ PROXY_URL: Final = "http://127.0.0.1:3128"
 
 class Plan(NamedTuple):
     """Pure data. `proxy_settings` is what the proxy process is sent (allowlists/settings.py reads it); `session` is the
-    path of a rollout to go on with, `name` names a new one; `bypass` is the flag that skips approvals and sandbox;
-    `user` is whom commands run as, unless the caller; `policy` holds the exec policy, None where there is no rules
-    file."""
+    path of a rollout to go on with, `name` names a new one; `bypass` is the flag that skips approvals and sandbox,
+    `bypass_hook_trust` the one that lets any hook run; `user` is whom commands run as, unless the caller; `policy` holds
+    the exec policy, None where there is no rules file."""
 
     home: Home
     configuration: Configuration
@@ -36,6 +36,7 @@ class Plan(NamedTuple):
     proxied: bool
     proxy_settings: Mapping[str, object]
     bypass: bool = False
+    bypass_hook_trust: bool = False
     session: str | None = None
     name: str | None = None
     user: OtherUser | None = None

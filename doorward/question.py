@@ -93,9 +93,11 @@ def new_id() -> str:
 
 def asked_about(action: Action, verdict: Verdict, planted: tuple[str, ...], **fields: Any) -> Question:
     """The question of a verdict that asks. `fields` are the rest: id, asked_at, timeout_s, session."""
-    from doorward.gates.approval_rule import offered_rule
+    from doorward.gates.approval_rule import Offer, offered_rule
 
     offer = offered_rule(action.argv, planted)
+    if action.kind == "hook":
+        offer = Offer("", "a hook is trusted by its content, not by a rule; allow it for this session")
     why = tuple(reason.sentence for reason in verdict.reasons if reason.effect is Effect.ASK)
     return Question(
         kind="hook" if action.kind == "hook" else "shell",

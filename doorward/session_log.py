@@ -67,6 +67,11 @@ class SessionLog:
         return self._rollout.id
 
     @property
+    def is_new(self) -> bool:
+        """True while the session's first turn has not begun, or is the present one."""
+        return not self._resumed and self.turn <= 1
+
+    @property
     def notices(self) -> tuple[str, ...]:
         """What was found at the end of a resumed rollout."""
         return self._rollout.notices
@@ -215,6 +220,15 @@ class SessionLog:
     def record(self, type: str, payload: Mapping[str, Any]) -> None:
         """A record of the caller's own, outside any turn."""
         self._append((type, dict(payload)))
+
+    def of_hook(self, kind: str, event: str, payload: Mapping[str, Any]) -> None:
+        """A record of the proxy about a hook's own connections; its refusals are not the command's."""
+        if kind == "network":
+            self._append(items.network(self.turn, {"hook": event, **payload}))
+        elif kind == "refusal":
+            self._append(items.refusal(self.turn, {**payload, "hook": event}))
+        else:
+            self.event({**payload, "hook": event})
 
     def event(self, payload: Mapping[str, Any]) -> None:
         """Anything else that is kept, as an `event_msg`."""

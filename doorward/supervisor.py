@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from doorward.gates.action import Action
     from doorward.gates.dial import Dial
     from doorward.gates.verdict import Verdict
+    from doorward.hook_running import Hooks
     from doorward.host_asking import HostAsking
     from doorward.inspection_run import RunInspection
     from doorward.judgement import Judgement
@@ -88,7 +89,7 @@ class _Recording:
         return self._recorder
 
 
-class _Launch(NamedTuple):
+class Launch(NamedTuple):
     """A command that is set up and held before its first instruction."""
 
     run: str
@@ -131,6 +132,7 @@ class Supervisor:
         self._log: SessionLog | None = None
         self._judgement: Judgement | None = None
         self._approvals: Approvals | None = None
+        self._hooks: Hooks | None = None
         self._proxy = proxy if plan.proxied else None
         self._proxy_ready = False
         self._inspection = inspection
@@ -180,12 +182,21 @@ class Supervisor:
             log.begin_turn(action, context)
             for review in guardian.take_reviews() if guardian is not None else ():
                 log.event(review)
+            if self._plan.configuration.has_hooks():
+                hooks = self._hooking(dial)
+                if log.is_new:
+                    hooks.session_start(log, request)
             if verdict.verdict is Effect.ASK:
-                verdict = self._asked(log, dial, action, verdict, request)
+                verdict = self._approving().known(log, dial, action, verdict)
+            if self._hooks is not None and verdict.verdict is not Effect.DENY:
+                approved = bool(self._approving().with_grants(log, dial, action).approvals)
+                verdict = self._hooks.before_exec(log, action, verdict, request, approved=approved)
+            if verdict.verdict is Effect.ASK:
+                verdict = self._approving().settled(log, dial, action, verdict, request.cancelled_by)
             log.verdict(action, verdict)
             if verdict.verdict is not Effect.ALLOW:
                 launch.abort()
-                return self._refused(log, verdict, started)
+                return self._refused(log, action, request, verdict, started)
             log.exec(
                 action,
                 launch.inner.variables,
@@ -232,7 +243,7 @@ class Supervisor:
             self._log.close()
             self._log = None
 
-    def _start(self, request: Request) -> _Launch:
+    def _start(self, request: Request) -> Launch:
         self._runs += 1
         run = str(self._runs)
         recording = _Recording(self._plan.home)
@@ -272,7 +283,7 @@ class Supervisor:
             if streams is not None:
                 streams.close()
             raise _told(error) from None
-        return _Launch(run, process, streams, recording, inner, confinement)
+        return Launch(run, process, streams, recording, inner, confinement)
 
     def _without_guardians_key(self, env: Mapping[str, str], passed: tuple[str, ...]) -> Mapping[str, str]:
         name = self._plan.configuration.optional_text("guardian.key_env")
@@ -301,15 +312,13 @@ class Supervisor:
         if self._inspection is not None:
             self._inspection.await_ready()
 
-    def _asked(
-        self, log: SessionLog, dial: Dial, action: Action, verdict: Verdict, request: Request
-    ) -> Verdict:
-        """The verdict after asking: who answered, or that nobody could, is its last reason."""
-        approvals = self._approving()
-        verdict = approvals.known(log, dial, action, verdict)
-        if verdict.verdict != "ask":
-            return verdict
-        return approvals.settled(log, dial, action, verdict, request.cancelled_by)
+    def _hooking(self, dial: Dial) -> Hooks:
+        if self._hooks is None:
+            from doorward.hook_running import Hooks  # only where somebody has one
+
+            self._hooks = Hooks(self._plan, dial, self._approving(), self._start, lambda: self._proxy)
+        self._hooks.notes.clear()
+        return self._hooks
 
     def _approving(self) -> Approvals:
         if self._approvals is None:
@@ -320,18 +329,24 @@ class Supervisor:
             )
         return self._approvals
 
-    def _refused(self, log: SessionLog, verdict: Verdict, started: float) -> Observation:
+    def _refused(
+        self, log: SessionLog, action: Action, request: Request, verdict: Verdict, started: float
+    ) -> Observation:
         from doorward.gates.refusal import refusal_of
 
         refusal = refusal_of(verdict)
         log.refusal(refusal)
-        return self._observe(log, verdict, exit_status.REFUSED, None, None, [refusal], _NOTHING_RAN, started, [])
+        notes: list[str] = []
+        if self._hooks is not None:
+            self._hooks.on_refusal(log, action, request, [refusal])
+            notes = self._hooks.notes
+        return self._observe(log, verdict, exit_status.REFUSED, None, None, [refusal], _NOTHING_RAN, started, notes)
 
     def _attend(
         self,
         log: SessionLog,
         action: Action,
-        launch: _Launch,
+        launch: Launch,
         request: Request,
         verdict: Verdict,
         started: float,
@@ -385,7 +400,7 @@ class Supervisor:
             inbox.close()
             if terminal is not None:
                 terminal.close()
-        if request.last and self._proxy is not None:
+        if request.last and self._proxy is not None and self._hooks is None:
             self._proxy.end()
         for undone in waited.outcome.undone:
             from doorward.sandbox_refusal import refusal_of_undone
@@ -417,6 +432,11 @@ class Supervisor:
             notes += limit_notes(waited.outcome.limits_hit)
             if status != 0:
                 notes += failure_notes(launch.inner.withheld, self._plan.sandbox.limits, held)
+        if self._hooks is not None:
+            self._hooks.after_exec(log, action, request, status, len(refusals))
+            if refusals:
+                self._hooks.on_refusal(log, action, request, refusals)
+            notes += self._hooks.notes
         observation = self._observe(
             log,
             verdict,

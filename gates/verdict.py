@@ -16,7 +16,7 @@ class Effect(StrEnum):
 
 
 class Gate(StrEnum):
-    """The gates in their order (DESIGN.md §4); the last two are the fuses."""
+    """The gates in their order (DESIGN.md §4); guardian and trust are the fuses."""
 
     HOOK_TRUST = "hook-trust"
     FEATURE = "feature"
@@ -26,6 +26,8 @@ class Gate(StrEnum):
     APPROVAL = "approval"
     GUARDIAN = "guardian"
     TRUST = "trust"
+    HOOK = "hook"
+    """Not one of the resolver's: what a `before_exec` hook adds, which can only tighten."""
 
 
 class Cause(StrEnum):
@@ -33,6 +35,9 @@ class Cause(StrEnum):
 
     NONE = "none"
     HOOK_NOT_TRUSTED = "hook_not_trusted"
+    HOOK_DENIED = "hook_denied"
+    HOOK_ASKED = "hook_asked"
+    HOOK_FAILED = "hook_failed"
     FEATURE_OFF = "feature_off"
     FORBIDDEN = "forbidden"
     READ_ONLY = "read_only"

@@ -22,7 +22,6 @@ _OPTIONS = (
     Option("needs-feature", "a feature the action needs", "NAME"),
     Option("writes", "a path the action says it will write", "PATH", repeat=True),
     Option("network-to", "a place the action says it will reach", "HOST:PORT", repeat=True),
-    Option("dangerously-bypass-hook-trust", "let a hook run that nobody trusted, for this call"),
     Option("json", "the verdict as one JSON document"),
 )
 _STATUS = {Effect.ALLOW: exit_status.ALLOW, Effect.ASK: exit_status.ASK, Effect.DENY: exit_status.DENY}
@@ -60,8 +59,13 @@ def report(verdict: Verdict, as_json: bool) -> int:
 
 
 def _declared(action: Action, parsed: Parsed) -> Action:
+    kind = parsed.last("kind", "shell")
+    if kind == "hook":
+        from doorward.hooks import hook_hash
+
+        action = action._replace(hook_hash=hook_hash(action.argv, action.cwd, action.env))
     return action._replace(
-        kind=parsed.last("kind", "shell"),
+        kind=kind,
         needs_feature=parsed.last("needs-feature") or None,
         writes=parsed.all("writes"),
         network_to=tuple(_place(text) for text in parsed.all("network-to")),

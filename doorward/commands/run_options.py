@@ -37,6 +37,7 @@ POLICY_OPTIONS = (
     Option("files", "no more open files a process than this", "N"),
     Option("user", "run the command as this user (root only)", "NAME"),
     Option("dangerously-bypass-approvals-and-sandbox", "no approvals, no sandbox; the rollout and `forbidden` stay"),
+    Option("dangerously-bypass-hook-trust", "let hooks run that nobody trusted, for this call"),
 )  # fmt: skip
 
 RUN_OPTIONS = (
@@ -86,6 +87,7 @@ def opening_of(command: str, parsed: Parsed) -> dict[str, Any]:
         "session": parsed.last("session") or None,
         "name": parsed.last("name") or None,
         "user": parsed.last("user") if parsed.has("user") else None,
+        "bypass_hook_trust": parsed.has("dangerously-bypass-hook-trust"),
         "bypass": parsed.has("dangerously-bypass-approvals-and-sandbox"),
         "interactive": not parsed.has("json"),
     }

@@ -17,10 +17,11 @@ from doorward.working_folder import SYSTEM_FOLDERS, SYSTEM_TREES, working_folder
 _OPTIONS = (
     Option("untrusted", "mark it as one in which nothing that writes runs unasked"),
     Option("forget", "say nothing about it any more"),
+    Option("hooks", "trust every hook that is configured here, as it is now"),
     Option("list", "the folders something is said about"),
     Option("json", "one JSON document"),
 )
-_USAGE = "doorward trust [PATH] [--untrusted|--forget] | --list"
+_USAGE = "doorward trust [PATH] [--untrusted|--forget|--hooks] | --list"
 _SUMMARY = "Trust a project (default: this folder) and what lies below it: its own configuration and hooks then count."
 _EXAMPLES = ("doorward trust", "doorward trust --untrusted ~/downloads/thing")
 
@@ -34,9 +35,11 @@ def main(args: list[str]) -> int:
         return 0
     if len(parsed.words) > 1 or (parsed.words and parsed.has("list")):
         raise UsageError("doorward trust: one folder at a time")
-    if sum(parsed.has(name) for name in ("untrusted", "forget", "list")) > 1:
-        raise UsageError("doorward trust: --untrusted, --forget and --list exclude each other")
+    if sum(parsed.has(name) for name in ("untrusted", "forget", "hooks", "list")) > 1:
+        raise UsageError("doorward trust: --untrusted, --forget, --hooks and --list exclude each other")
     home = own_home()
+    if parsed.has("hooks"):
+        return _hooks(home, parsed)
     return _list(home, parsed) if parsed.has("list") else _change(home, parsed)
 
 
@@ -84,6 +87,34 @@ def _check(project: str) -> None:
     """Some folders hold everything, and trusting one would trust what nobody has looked at."""
     if project in SYSTEM_FOLDERS or f"{project}/".startswith(SYSTEM_TREES):
         raise UsageError(f"doorward trust: {project} is a system folder, no project; name the project's own folder")
+
+
+def _hooks(home: Home, parsed: Parsed) -> int:
+    """Show each hook, then keep its hash."""
+    from doorward.approval_memory import keep_hook
+    from doorward.configuration import load
+    from doorward.hooks import EVENTS, hook_files, hook_hash, hooks_of
+    from doorward.sessions.items import command_line
+
+    folder = working_folder(parsed.words[0] if parsed.words else None)
+    configuration = load(home.path, folder, os.environ)
+    known = configuration.strings("hooks.trusted")
+    rows = []
+    for hook in (hook for event in EVENTS for hook in hooks_of(configuration, event)):
+        digest = hook_hash(hook.command, folder, os.environ)
+        files = hook_files(hook.command, folder, os.environ)
+        rows.append({"event": hook.event, "argv": list(hook.command), "hash": digest, "files": files})
+        state = "trusted already" if digest in known else "now trusted"
+        shown = [f"{hook.event}: {command_line(hook.command)}  ({hook.where}, {state})"]
+        shown += [f"  as {file} is now" for file in files]
+        sys.stderr.write("".join(printable(f"doorward: {line}") + "\n" for line in shown))
+        if digest not in known and (why := keep_hook(home, digest)):
+            raise UsageError(printable(f"doorward trust: {why}"))
+    if not rows:
+        sys.stderr.write("doorward: no hook is configured here\n")
+    if parsed.has("json"):
+        sys.stdout.write(json.dumps(rows) + "\n")
+    return 0
 
 
 def _list(home: Home, parsed: Parsed) -> int:

@@ -208,7 +208,7 @@ def test_an_approval_under_other_permissions_is_not_found(dial: Dial, shell: She
 
 def test_a_verdict_that_passes_everything_has_a_reason_from_every_gate_in_order(dial: Dial, shell: Shell) -> None:
     verdict = resolve(dial, shell("ls"))
-    order = list(Gate)
+    order = [gate for gate in Gate if gate is not Gate.HOOK]
     assert list(dict.fromkeys(gates(verdict))) == order
     assert gates(verdict) == sorted(gates(verdict), key=order.index)
 
