@@ -27,8 +27,8 @@ PROXY_URL: Final = "http://127.0.0.1:3128"
 class Plan(NamedTuple):
     """Pure data. `proxy_settings` is what the proxy process is sent (allowlists/settings.py reads it); `session` is the
     path of a rollout to go on with, `name` names a new one; `bypass` is the flag that skips approvals and sandbox,
-    `bypass_hook_trust` the one that lets any hook run; `user` is whom commands run as, unless the caller; `policy` holds
-    the exec policy, None where there is no rules file."""
+    `bypass_hook_trust` the one that lets any hook run; `user` is whom commands run as, unless the caller; `policy`
+    holds the exec policy, None where there is no rules file."""
 
     home: Home
     configuration: Configuration

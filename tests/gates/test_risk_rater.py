@@ -8,10 +8,10 @@ import pytest
 
 from doorward.gates.action import Action
 from doorward.gates.dial import Dial
+from doorward.gates.known_commands import RISKY
 from doorward.gates.resolver import resolve
 from doorward.gates.review import ReviewStatus
 from doorward.gates.risk_rater import POINTS, rate
-from doorward.gates.known_commands import RISKY
 
 Shell = Callable[..., Action]
 
