@@ -20,6 +20,7 @@ COMMANDS = {
     "sessions": "the sessions there are, newest first",
     "show": "print a session's rollout",
     "summary": "what sessions reached and were refused, for a CI job's summary",
+    "import": "another sandbox's settings as configuration of doorward's own",
     "resume": "one more command in a session, or where it stands",
     "fork": "a new session that goes on from a point of another",
     "rename": "name a session",

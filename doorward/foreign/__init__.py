@@ -1,0 +1,1 @@
+"""What other sandboxes' settings mean here: one pure function a tool, and what it makes."""
