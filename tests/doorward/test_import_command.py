@@ -64,20 +64,20 @@ def test_comments_and_trailing_commas_are_read_and_commands_become_rules(run: Ru
 
 def test_written_twice_it_adds_nothing_and_changes_nothing_that_is_set(run: Run, home: Path, tmp_path: Path) -> None:
     home.mkdir(mode=0o700)
-    (home / "config.toml").write_text('# mine\nsandbox_mode = "read-only"  # on purpose\n')
+    (home / "config.toml").write_text('# mine\nsandbox_mode = "workspace-write"  # on purpose\n')
     (tmp_path / "codex.toml").write_text('sandbox_mode = "danger-full-access"\napproval_policy = "never"\n')
     assert run("--write", "srt", str(tmp_path / "srt.json"))[0] == 0
     assert run("--write", "codex", str(tmp_path / "codex.toml"))[0] == 0
     assert run("--write", "fence", str(tmp_path / "fence.json"))[0] == 0
     text = (home / "config.toml").read_text()
-    assert '# mine\nsandbox_mode = "read-only"  # on purpose\n' in text
+    assert '# mine\nsandbox_mode = "workspace-write"  # on purpose\n' in text
     assert run("--write", "srt", str(tmp_path / "srt.json"))[0] == 0
     assert (home / "config.toml").read_text() == text
     assert (
         home / "rules" / "fence.rules"
     ).read_text() == 'prefix_rule(pattern = ["git", "push"], decision = "forbidden")\n'
     loaded = load(home=str(home), cwd=str(tmp_path / "project"), env={"HOME": "/home/x"})
-    assert loaded.text("approval_policy") == "never" and loaded.text("sandbox_mode") == "read-only"
+    assert loaded.text("approval_policy") == "never" and loaded.text("sandbox_mode") == "workspace-write"
     assert [entry for entry, _ in loaded.entries("network.allow")] == ["a.test", "b.test"]
 
 
