@@ -10,11 +10,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any
 
+    from doorward.gates.policy_rules import Policy
 
 _LIMITING = frozenset(("methods", "paths", "query", "headers", "graphql"))
 """Keys of a rule by which it allows some requests only."""
-
-    from doorward.gates.policy_rules import Policy
 
 
 def network_settings(
