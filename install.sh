@@ -28,8 +28,10 @@ command -v bwrap >/dev/null || missing="$missing bubblewrap"
 "$python" -c 'import ctypes.util, sys; sys.exit(not ctypes.util.find_library("seccomp"))' || missing="$missing libseccomp2"
 "$python" -c 'import ensurepip, venv' 2>/dev/null || missing="$missing python3-venv"
 if [ "$what" = --dev ]; then
-    for tool in curl git openssl tinyscheme tmux vim; do command -v "$tool" >/dev/null || missing="$missing $tool"; done
+    for tool in curl git make openssl tinyscheme tmux vim; do command -v "$tool" >/dev/null || missing="$missing $tool"; done
     command -v ps >/dev/null || missing="$missing procps"
+    command -v cc >/dev/null || missing="$missing gcc libc6-dev"
+    command -v npm >/dev/null || missing="$missing nodejs npm"
 fi
 extras=""
 if [ -n "$missing" ]; then

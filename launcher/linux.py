@@ -22,6 +22,7 @@ from doorward.launcher.interface import (
     Undone,
 )
 from doorward.launcher.launch import Launch
+from doorward.launcher.mounts import Kind
 from doorward.launcher.outcome import read_report
 from doorward.launcher.plan import make_plan
 from doorward.launcher.process import NeverStarted, ShimProcess
@@ -85,7 +86,8 @@ class Linux:
         if policy.mode is Mode.UNCONFINED:
             return LinuxConfinement(policy, rules, None, b"", ())
         search_path = os.environ.get("PATH", os.defpath) if self._search_path is None else self._search_path
-        avoid = [rules.workspace, *(rule.path for rule in rules.rules if rule.path != "/")]
+        writable = (rule.path for rule in rules.rules if rule.kind is Kind.WRITE and rule.path != "/")
+        avoid = [rules.workspace, *writable]
         found = bwrap.find(search_path, avoid, policy.cache_dir)
         notices: list[str] = []
         program = b""

@@ -113,8 +113,11 @@ def plan_mounts(entries: Iterable[Entry]) -> MountPlan:
     for entry in entries:
         if entry.kind is Kind.PIN:
             pins.add(entry.path)
+            chosen.setdefault(entry.path, entry)
+            continue
         known = chosen.get(entry.path)
-        if known is None or (entry.origin, entry.kind) > (known.origin, known.kind):
+        # a pin says nothing about what a path is, whoever put it there
+        if known is None or known.kind is Kind.PIN or (entry.origin, entry.kind) > (known.origin, known.kind):
             chosen[entry.path] = entry
     ordered = sorted(chosen.values(), key=lambda entry: components(entry.path))
 

@@ -221,3 +221,8 @@ def test_the_bundled_wheel_is_found_where_the_system_has_none(tmp_path):
     assert found.version is not None
     done = subprocess.run([found.path, "--version"], capture_output=True, check=True, timeout=20)
     assert b"bubblewrap" in done.stdout
+
+
+def test_a_rule_that_holds_the_place_of_bubblewrap_does_not_lose_it(sandbox):
+    """Only what the command may write is no place to take a program from."""
+    assert sandbox.run("echo ok", policy={"read_only": ["/usr"]})["stdout"] == "ok\n"
