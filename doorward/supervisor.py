@@ -423,7 +423,7 @@ class Supervisor:
         if status != 0 and proxied and not refusals and recorded is not None:
             from doorward.past_the_proxy import hint  # for few runs only
 
-            if (said := hint(recorded.text)) is not None:
+            if (said := hint(recorded.text, launch.inner.variables["http_proxy"])) is not None:
                 notes.append(said)
         held = launch.confinement.limits
         if waited.outcome.limits_hit or (status != 0 and (held or launch.inner.withheld)):

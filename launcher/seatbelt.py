@@ -158,7 +158,8 @@ class SeatbeltConfinement:
             if self._policy.network == "proxied":
                 self.proxy_url()
                 port = self._listeners.port if self._listeners else None
-            found = look(self._policy, self._rules, self._own_temporary(), port)
+            terminal = "" if stdio.terminal is None else os.ttyname(stdio.terminal)
+            found = look(self._policy, self._rules, self._own_temporary(), port, terminal)
             failure = check_start(command, found.plan)
             if failure is not None:
                 return NotStarted(failed(failure))

@@ -30,7 +30,8 @@ BASE = """\
   (literal "/dev/tty")
   (literal "/dev/dtracehelper"))
 
-; terminals of its own
+; terminals: none of other programs, whose keys could be read; those it makes itself
+(deny file-read-data (regex #"^/dev/(ttys|tty\\.|cu\\.)"))
 (allow pseudo-tty)
 (allow file-read* file-write* file-ioctl (literal "/dev/ptmx"))
 (allow file-read* file-write*

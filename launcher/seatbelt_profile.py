@@ -40,7 +40,8 @@ class Pattern(NamedTuple):
 
 class View(NamedTuple):
     """What a run shall see. `entries` are resolved paths, with one for `/`; `own` are protected names that a writable
-    pattern's matches keep; `temporary` is the run's own folder; `port` is the proxy's, None without one."""
+    pattern's matches keep; `temporary` is the run's own folder; `port` is the proxy's, None without one;
+    `terminal` is the device of the command's own terminal, if it has one."""
 
     mode: Mode
     network: Network
@@ -50,6 +51,7 @@ class View(NamedTuple):
     temporary: str
     port: int | None = None
     sockets: tuple[str, ...] = ()
+    terminal: str = ""
     own: tuple[str, ...] = ()
     local_binding: bool = False
     trust_service: bool = True
@@ -76,6 +78,9 @@ def make_profile(view: View) -> Profile:
     writer.text(base.BASE)
     if view.trust_service:
         writer.text(base.TRUST_SERVICE)
+    if view.terminal:
+        writer.text("\n; the run's own terminal\n")
+        writer.rule("allow", "file-read* file-write* file-ioctl", "TERMINAL", literal=(view.terminal,))
     _files(writer, view)
     _network(writer, view)
     return writer.profile()

@@ -26,7 +26,7 @@ class Look(NamedTuple):
     sifted: tuple[Watch, ...]
 
 
-def look(policy: SandboxPolicy, rules: Rules, temporary: str, port: int | None) -> Look:
+def look(policy: SandboxPolicy, rules: Rules, temporary: str, port: int | None, terminal: str = "") -> Look:
     """The view of one start. Raises UnenforceableRule, SandboxUnavailable."""
     entries = [Entry("/", Kind.READ)]
     patterns = []
@@ -69,6 +69,7 @@ def look(policy: SandboxPolicy, rules: Rules, temporary: str, port: int | None) 
         temporary=temporary,
         port=port,
         sockets=rules.sockets,
+        terminal=terminal,
         own=(*PROTECTED_NAMES, ".git/hooks", ".git/config") if patterns else (),
         local_binding=policy.local_binding,
         trust_service=policy.trust_service,

@@ -174,7 +174,7 @@ def _parameters(form):
 
 
 # Operations and filters of Seatbelt (the profiles in /System/Library/Sandbox/Profiles use them all).
-_OPERATIONS = """default file-read* file-write* file-write-data file-write-unlink file-write-setugid file-link
+_OPERATIONS = """default file-read* file-read-data file-write* file-write-data file-write-unlink file-write-setugid file-link
 file-ioctl file-map-executable process-exec process-fork process-info* signal pseudo-tty ipc-posix-sem ipc-posix-shm*
 ipc-posix-shm-read* sysctl-read system-socket iokit-open mach-lookup network-outbound network-inbound network-bind"""
 _FILTERS = """subpath literal regex require-all require-any require-not remote local target extension global-name
@@ -364,6 +364,17 @@ def test_more_than_a_program_can_be_given_is_refused():
     entries = [Entry(f"{WORK}/{'x' * 100}{number}", Kind.HIDDEN, Origin.EXACT) for number in range(2000)]
     with pytest.raises(UnenforceableRule, match="path rules"):
         make_profile(view(*entries))
+
+
+def test_terminals_of_other_programs_are_out_of_reach():
+    seen = evaluate(terminal="/dev/ttys003")
+    assert not seen.allows("file-read-data", path="/dev/ttys001")
+    assert not seen.allows("file-write-data", path="/dev/ttys001")
+    assert not seen.allows("file-read-data", path="/dev/cu.usbserial")
+    for operation in ("file-read-data", "file-write-data", "file-ioctl"):
+        assert seen.allows(operation, path="/dev/ttys003")
+        assert seen.allows(operation, path="/dev/tty") or operation == "file-write-data"
+    assert not evaluate().allows("file-read-data", path="/dev/ttys003")
 
 
 # --- network and services ---------------------------------------------------------------------------------------
