@@ -45,6 +45,10 @@ What it does not stop: anything the allowed hosts and the workspace themselves m
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line. Returns the exit status; argument errors are 2."""
     args = list(sys.argv[1:] if argv is None else argv)
+    if sys.platform == "win32" and args and args[0] not in ("-h", "--help", "help", "-V", "--version", "version"):
+        from doorward.commands.elsewhere import nothing_here
+
+        return nothing_here(sys.platform)
     if args and args[0] == "run":
         # the start-up path: the proxy is forked before anything else is imported
         import gc

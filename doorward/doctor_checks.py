@@ -55,6 +55,16 @@ class Examination(NamedTuple):
         return self.level == "full" and all(check.ok is not False for check in self.checks)
 
 
+def _probe() -> tuple[str, Mapping[str, tuple[frozenset[str], str]]]:
+    """What runs inside, and what each layer's answers mean, on this platform."""
+    platform: str = sys.platform  # as text: a type checker would leave out what is not for its own platform
+    if platform == "linux":
+        return _PROBE, _LAYERS
+    from doorward.doctor_probe_macos import LAYERS, PROBE
+
+    return PROBE, LAYERS
+
+
 def examine() -> Examination:
     """Looks at everything, by trying it."""
     configured = [_python(), *_configuration()]
@@ -139,6 +149,8 @@ def _home(home: str) -> Check:
             "records", False, f"{home} cannot be {'written' if place == home else 'made'}: {place} cannot be written",
             "DOORWARD_HOME=DIR names another folder",
         )  # fmt: skip
+    if not hasattr(os, "O_TMPFILE"):  # macOS: a name that is taken away does as well
+        return Check("records", True, f"go to {home}" + ("" if place == home else ", which the first run makes"))
     try:
         os.close(os.open(place, os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC, 0o600))
     except OSError as error:
@@ -181,7 +193,7 @@ def _sandbox(require: str) -> tuple[list[Check], Mapping[str, str]]:
                 )
             )  # fmt: skip
             process = confinement.spawn(
-                Command(("/bin/sh", "-c", _PROBE, "sh", outside), workspace, {"PATH": "/usr/bin:/bin"}),
+                Command(("/bin/sh", "-c", _probe()[0], "sh", outside), workspace, {"PATH": "/usr/bin:/bin"}),
                 Stdio(null, writer, writer),
             )
             process.release()
@@ -207,7 +219,7 @@ def _sandbox(require: str) -> tuple[list[Check], Mapping[str, str]]:
 
 
 def _layer(name: str, seen: set[str], held_by: str) -> Check:
-    bad, good = _LAYERS[name]
+    bad, good = _probe()[1][name]
     if bad & seen:
         # `none` was said: under best-effort that is no surprise
         return Check(name, False if held_by != "none" else None, f"the probe saw: {', '.join(sorted(bad & seen))}")

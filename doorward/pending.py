@@ -137,7 +137,7 @@ def wait_for(pending: Pending, seconds: float, cancelled_by: int | None) -> Repl
         for descriptor in pending.descriptors():
             poll.register(descriptor, select.POLLIN)
         if cancelled_by is not None:
-            poll.register(cancelled_by, select.POLLRDHUP)
+            poll.register(cancelled_by, getattr(select, "POLLRDHUP", select.POLLHUP))  # as in turn
         left = until - time.monotonic()
         if left <= 0:
             return None
@@ -151,6 +151,8 @@ def wait_for(pending: Pending, seconds: float, cancelled_by: int | None) -> Repl
 def _is_outside(connection: socket.socket) -> bool:
     """True if the other side is in our process namespace, which no sandboxed command is. The folder is hidden from
     those besides; this holds where a run has no boundary for files."""
+    if not hasattr(socket, "SO_PEERCRED"):
+        return False  # macOS: nothing tells a sandboxed process from another, so nobody can answer there
     pid = struct.unpack("3i", connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))[0]
     try:
         return os.readlink(f"/proc/{pid}/ns/pid") == os.readlink("/proc/self/ns/pid")

@@ -174,7 +174,7 @@ class Worker:
 def _close_all_but(kept: Iterable[int]) -> None:
     """Close every other descriptor, whichever object of the supervisor's held it."""
     keep = set(kept)
-    for fd in [int(each) for each in os.listdir("/proc/self/fd")]:
+    for fd in [int(each) for each in os.listdir("/dev/fd")]:
         if fd not in keep:
             try:
                 os.close(fd)

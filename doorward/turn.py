@@ -32,6 +32,9 @@ SIGNAL_GRACE_S: Final = 5.0
 TIMEOUT_GRACE_S: Final = 2.0
 """From TERM to KILL after `--timeout` (DESIGN §6)."""
 
+# Where there is no such event (macOS) POLLHUP comes once the far end is closed.
+_FAR_END_CLOSED: Final = getattr(select, "POLLRDHUP", select.POLLHUP)
+
 _FINISH_S: Final = 5.0
 """How long the proxy may take to close a run's connections and send their last records."""
 
@@ -155,7 +158,7 @@ class TurnLoop:
             poll.register(0, select.POLLIN)
             readers[0] = self._typed
         if self._cancelled_by is not None:
-            poll.register(self._cancelled_by, select.POLLRDHUP)
+            poll.register(self._cancelled_by, _FAR_END_CLOSED)
             readers[self._cancelled_by] = self._kill
         events = poll.poll(self._milliseconds())
         for fd, _ in events:

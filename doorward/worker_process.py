@@ -53,9 +53,12 @@ class WorkerProcess:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
         theirs.close()
         self._wire.setblocking(False)
-        self._pidfd = os.pidfd_open(self.pid)
+        # without pidfds (macOS) the end of what it says is its own: nobody else holds that socket
+        self._pidfd = os.pidfd_open(self.pid) if hasattr(os, "pidfd_open") else -1
+        self._silent = False
         loop.add_reader(self._wire.fileno(), self._read)
-        loop.add_reader(self._pidfd, self._ended)
+        if self._pidfd >= 0:
+            loop.add_reader(self._pidfd, self._ended)
 
     def send(self, message: Mapping[str, object]) -> None:
         """Send it, now or as soon as the worker takes it."""
@@ -71,7 +74,10 @@ class WorkerProcess:
     def kill(self) -> None:
         """End it whatever it is doing."""
         try:
-            signal.pidfd_send_signal(self._pidfd, signal.SIGKILL)
+            if self._pidfd >= 0:
+                signal.pidfd_send_signal(self._pidfd, signal.SIGKILL)
+            else:
+                os.kill(self.pid, signal.SIGKILL)  # whoever calls has not been told of its end, so it is not reaped
         except OSError:
             pass  # it has ended
 
@@ -97,6 +103,9 @@ class WorkerProcess:
         if not data:
             if self._wire.fileno() >= 0:
                 self._loop.remove_reader(self._wire.fileno())
+                if self._pidfd < 0 and not self._silent:
+                    self._silent = True
+                    self._loop.call_later(0, self._ended)
             return False
         *lines, self._kept = (self._kept + data).split(b"\n")
         for line in lines:
@@ -109,7 +118,8 @@ class WorkerProcess:
         status = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
         self._loop.remove_reader(self._wire.fileno())
         self._loop.remove_writer(self._wire.fileno())
-        self._loop.remove_reader(self._pidfd)
         self._wire.close()
-        os.close(self._pidfd)
+        if self._pidfd >= 0:
+            self._loop.remove_reader(self._pidfd)
+            os.close(self._pidfd)
         self._on_end(self, status)

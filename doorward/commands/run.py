@@ -24,9 +24,9 @@ _EXAMPLES = (
 def main(args: list[str]) -> int:
     """Run the command in `args` behind the doors. Returns the exit status of DESIGN §6."""
     if sys.platform not in ("linux", "darwin"):
-        from doorward.commands.elsewhere import run_elsewhere
+        from doorward.commands.elsewhere import nothing_here
 
-        return run_elsewhere(sys.platform)
+        return nothing_here(sys.platform)
     # forked before anything else is imported, so that both processes import at the same time, each on its core
     proxy = ProxyProcess() if args and args[0] not in ("-h", "--help") else None
     try:

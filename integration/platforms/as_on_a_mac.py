@@ -15,6 +15,7 @@ import sys
 
 real_epoll, IN, OUT, ET = select.epoll, select.EPOLLIN, select.EPOLLOUT, select.EPOLLET
 HUP, RDHUP, ERR = select.EPOLLHUP, select.EPOLLRDHUP, select.EPOLLERR
+_LINUX = ("EFD_", "EPOLL", "SPLICE_", "POLLRDHUP")
 READ, WRITE, ADD, DELETE, CLEAR, EOF = -1, -2, 0x1, 0x2, 0x20, 0x8000
 
 
@@ -70,7 +71,7 @@ def take_away():
         _socket: ("SOCK_NONBLOCK", "SOCK_CLOEXEC", "AF_NETLINK", "TCP_KEEPIDLE", "SO_PEERCRED", "SCM_CREDENTIALS"),
     }  # fmt: skip
     for module, names in gone.items():
-        for name in [*names, *(name for name in vars(module) if name.startswith(("EFD_", "EPOLL", "SPLICE_")))]:
+        for name in [*names, *(name for name in vars(module) if name.startswith(_LINUX))]:
             if hasattr(module, name):
                 delattr(module, name)
     select.kqueue, select.kevent = kqueue, kevent
@@ -90,8 +91,10 @@ def take_away():
         if event == "open" and isinstance(args[0], str) and args[0].startswith("/proc/"):
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), args[0])
 
+    import selectors
     import tempfile
 
+    selectors.DefaultSelector = selectors.PollSelector
     tempfile._O_TMPFILE_WORKS = False
     sys.addaudithook(no_proc)
     sys.platform = "darwin"

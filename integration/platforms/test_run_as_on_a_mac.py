@@ -216,3 +216,38 @@ def test_the_port_of_a_run_is_closed_with_it(mac):
     for address in ("127.0.0.1", "::1"):
         with pytest.raises(OSError):
             socket.create_connection((address, port), timeout=5).close()
+
+
+def test_the_proxy_alone(mac, origin):
+    started = subprocess.Popen(
+        [*mac.argv, "proxy", "--listen", "127.0.0.1:0", *pinned(origin)],
+        cwd=mac.work, env=mac.env, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+        text=True,
+    )  # fmt: skip
+    with started.stderr:
+        said = ""
+        while "accepting on" not in said:
+            said = started.stderr.readline()
+            assert said, "it ended"
+        port = int(said.rstrip().rsplit(":", 1)[1])
+        url = f"http://origin.test:{origin}/"
+        curl = ["curl", "-sS", "-x", f"http://127.0.0.1:{port}"]
+        done = subprocess.run([*curl, url], capture_output=True, timeout=DEADLINE_S, check=True)
+        assert done.stdout == BODY
+        done = subprocess.run([*curl, "http://a.test/"], capture_output=True, timeout=DEADLINE_S, check=True)
+        assert json.loads(done.stdout)["reason"] == "not_allowed"
+        started.send_signal(signal.SIGTERM)
+        assert started.wait(DEADLINE_S) == 0
+
+
+def test_the_doctor_sees_that_the_stand_in_confines_nothing(mac):
+    """Which is how one knows that its probe would see it on a Mac."""
+    done = mac("doctor", "--json")
+    document = json.loads(done.stdout)
+    found = {check["name"]: check for check in document["checks"]}
+    assert done.returncode == 125
+    assert found["filesystem"]["ok"] is False and "wrote-outside" in found["filesystem"]["found"]
+    assert found["process"]["ok"] is False and "host-processes" in found["process"]["found"]
+    assert found["syscalls"]["ok"] is None
+    assert found["configuration"]["ok"] is True
+    assert document["level"] == "none"

@@ -6,6 +6,7 @@ import sys
 
 import pytest
 
+from doorward.__main__ import main
 from doorward.commands import run
 
 
@@ -22,6 +23,16 @@ def test_it_says_so_and_starts_nothing(
     said = capsys.readouterr().err
     assert platform in said
     assert said.count("\n") == 1
+
+
+@pytest.mark.parametrize("command", ["run", "check", "sessions", "proxy", "doctor"])
+def test_on_windows_no_command_gets_further_than_the_sentence(
+    command: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "platform", "win32")
+    assert main([command, "--", "true"]) == 125
+    assert "this is win32" in capsys.readouterr().err
+    assert main(["--version"]) == 0
 
 
 @pytest.mark.parametrize("platform", ["linux", "darwin"])
