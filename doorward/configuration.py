@@ -359,11 +359,22 @@ def _rules_that_would_not_hold(gathering: Gathering) -> list[Problem]:
     mode = str(gathering.effective(KEY["network.mode"]))
     if mode in ("proxied", "limited"):
         return []
+    watching = gathering.values.get("network.observe")
     rank = setting.rank if setting is not None else 0
     because = f"network {mode} ({setting.origin.where if setting is not None else BUILT_IN.where})"
     from doorward.configuration_error import Problem
 
     found = []
+    if watching is not None and watching.value:
+        found.append(
+            Problem(
+                watching.origin.where,
+                None,
+                "network.observe",
+                f"there is nothing to watch with {because}",
+                "add --network proxied, or leave it out",
+            )
+        )
     for key in ("network.allow", "network.deny") if mode == "full" else ("network.allow",):
         for entry, at in gathering.entries.get(key, ()):
             if mode == "full" or at >= rank:

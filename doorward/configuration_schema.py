@@ -105,6 +105,13 @@ KEYS: Final = (
         Project.TIGHTEN,
     ),
     Key(
+        "network.observe",
+        Kind.SWITCH,
+        False,
+        "Only watch: what no rule allows is let through and recorded. Deny rules and the guard of local addresses hold",
+        option="--observe",
+    ),
+    Key(
         "network.allow",
         Kind.RULES,
         (),

@@ -43,6 +43,8 @@ def network_settings(
 
         for effect, added in network_rows(policy).items():
             rules[effect] += added
+    if configuration.value("network.observe"):
+        notices.append("observing: what no rule allows passes and is recorded; deny rules and the local guard hold")
     return {
         "allow": rules["allow"],
         "deny": rules["deny"],
@@ -50,6 +52,7 @@ def network_settings(
         "pins": pins,
         "can_ask": False,
         "limited": configuration.optional_text("network.mode") == "limited",
+        "observe": configuration.value("network.observe"),
         "limits": dict(configuration.table("network.limits")),
         "upstream_proxy": configuration.optional_text("network.upstream_proxy"),
         "upstream_resolves": list(configuration.strings("network.upstream_resolves")),

@@ -17,6 +17,23 @@ def limit_notes(hit: Sequence[LimitHit]) -> list[str]:
     return [f"{each.message}; {_OPTIONS[each.limit]} sets this limit" for each in hit]
 
 
+def watched_notes(watched: Sequence[Mapping[str, object]], session: str) -> list[str]:
+    """For a run that only observed: each place that would have been refused, most often first, and what to do now."""
+    counts: dict[str, int] = {}
+    for record in watched:
+        host = str(record["host"])
+        place = f"[{host}]:{record['port']}" if ":" in host else f"{host}:{record['port']}"
+        counts[place] = counts.get(place, 0) + 1
+    if not counts:
+        return ["observed: nothing would have been refused"]
+    shown = sorted(counts.items(), key=lambda each: -each[1])
+    notes = [f"observed: let through what would be refused: {len(counts)} place{'s' if len(counts) != 1 else ''}"]
+    notes += [f"  {place}{f'  {count}x' if count > 1 else ''}" for place, count in shown[:_MOST_NAMES]]
+    if len(shown) > _MOST_NAMES:
+        notes.append(f"  and {len(shown) - _MOST_NAMES} more")
+    return [*notes, f"to make rules of it: doorward allowlist learn {session}"]
+
+
 def failure_notes(withheld: Sequence[str], limits: Limits, held: Mapping[str, str]) -> list[str]:
     """For a command that failed: variables it did not get (names only), and limits that may have been in its way."""
     notes = []

@@ -355,6 +355,7 @@ class Supervisor:
         from doorward.turn import SignalInbox, TurnLoop, final_status
 
         refusals: list[Mapping[str, Any]] = []
+        watched: list[Mapping[str, Any]] = []
 
         def append(kind: str, payload: dict[str, Any]) -> None:
             if kind == "refusal":
@@ -362,6 +363,8 @@ class Supervisor:
                 refusals.append(payload)
             elif kind == "network":
                 log.network(payload)
+                if payload["decision"] == "allow" and payload["reason"] != "allowed":
+                    watched.append(payload)
             else:
                 log.event(payload)
                 if self._inspection is not None:
@@ -425,6 +428,10 @@ class Supervisor:
 
             if (said := hint(recorded.text, launch.inner.variables["http_proxy"])) is not None:
                 notes.append(said)
+        if self._plan.proxy_settings.get("observe"):
+            from doorward.run_notes import watched_notes
+
+            notes += watched_notes(watched, log.session)
         held = launch.confinement.limits
         if waited.outcome.limits_hit or (status != 0 and (held or launch.inner.withheld)):
             from doorward.run_notes import failure_notes, limit_notes  # for few runs only

@@ -7,6 +7,7 @@ from functools import lru_cache
 from doorward.allowlists.decision import Decision
 from doorward.allowlists.host import Address, Host, MalformedHost, parse_rule_host
 from doorward.allowlists.index import RuleIndex
+from doorward.allowlists.observing import observed
 from doorward.allowlists.rule import Origin, parse_rule
 from doorward.allowlists.ruleset import AddressVerdict, RuleSet
 from doorward.allowlists.settings import MalformedSettings, rule_set_from_settings
@@ -35,7 +36,7 @@ class Policy:
 
     __slots__ = (
         *("_verdicts", "answer_time", "decide", "inspection", "limits", "notices"),
-        *("parent", "parent_resolves", "rules"),
+        *("observing", "parent", "parent_resolves", "rules"),
     )
 
     decide: Callable[[Host, int], Decision]
@@ -50,8 +51,11 @@ class Policy:
         notices: tuple[str, ...] = (),
         answer_time: float | None = None,
         inspection: Inspection | None = None,
+        *,
+        observing: bool = False,
     ) -> None:
-        """`answer_time`: seconds a question about a host may take; None where nobody can be asked."""
+        """`answer_time`: seconds a question about a host may take; None where nobody can be asked. `observing`: what no
+        rule allows passes all the same (`allowlists/observing.py`)."""
         self.rules = rules
         self.limits = limits
         self.parent = parent
@@ -59,7 +63,8 @@ class Policy:
         self.answer_time = answer_time
         self.notices = notices  # what a person should hear before the run
         self.inspection = inspection  # None without a worker
-        self.decide = lru_cache(_REMEMBERED)(rules.decide)
+        self.observing = observing
+        self.decide = lru_cache(_REMEMBERED)(self._watched_decision if observing else rules.decide)
         self._verdicts: dict[tuple[Host, int, tuple[IP, ...]], tuple[Decision, AddressVerdict]] = {}
 
     def admit(
@@ -81,9 +86,13 @@ class Policy:
             return decision
         from doorward.allowlists.conditions import Request  # only where a rule limits something
 
-        return self.rules.judge_request(
+        judged = self.rules.judge_request(
             decision, Request(method, target, tuple(headers), operations, upgrade), visible=visible
         )
+        return observed(judged) if self.observing else judged
+
+    def _watched_decision(self, host: Host, port: int) -> Decision:
+        return observed(self.rules.decide(host, port))
 
     def inspects(self, decision: Decision) -> bool:
         """Whether an allowed tunnel is looked into."""
@@ -122,8 +131,8 @@ def policy_from_settings(
     settings: Mapping[str, object], own: Callable[[], InterfaceAddresses] = interface_addresses
 ) -> Policy:
     """The settings a supervisor sends: those of a rule set, `limits`, `upstream_proxy`, `upstream_resolves`,
-    `inspection`, and where `can_ask` is true the seconds of `answer_time`. `own` tells the machine's addresses of the
-    moment. Raises MalformedRule, MalformedSettings, MalformedLimit or MalformedParent."""
+    `inspection`, `observe`, and where `can_ask` is true the seconds of `answer_time`. `own` tells the machine's
+    addresses of the moment. Raises MalformedRule, MalformedSettings, MalformedLimit or MalformedParent."""
     limits = settings.get("limits") or {}
     url = settings.get("upstream_proxy")
     zones = settings.get("upstream_resolves") or []
@@ -144,6 +153,7 @@ def policy_from_settings(
         (*rules.notices, mine.notice) if mine.notice else rules.notices,
         None if answer_time is None else float(answer_time),
         _inspection(settings.get("inspection")),
+        observing=bool(settings.get("observe")),
     )
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from doorward.allowlists.decision import Decision, Effect, Reason, Source
 from doorward.allowlists.host import Host, Name
+from doorward.allowlists.observing import only_observed
 from doorward.proxy.admission import Connected, NotAdmitted, Unreachable, connect, locate
 from doorward.proxy.first_bytes import FirstBytes
 from doorward.proxy.records import Account
@@ -77,6 +78,7 @@ async def _relay(
     server = connection.server
     policy = server.policy
     rule = decision.rule
+    watched = only_observed(decision)
 
     def allows(name: Name) -> bool:
         return server.policy.admit(name, decision.port, "CONNECT", visible=False).effect is Effect.ALLOW
@@ -85,8 +87,9 @@ async def _relay(
         decision.host,
         decision.port,
         policy.limits,
-        port_named=rule is not None and rule.ports_named,
-        tls_any=rule is not None and rule.tls == "any",
+        # what is only watched has no rule that could say so
+        port_named=watched or (rule is not None and rule.ports_named),
+        tls_any=watched or (rule is not None and rule.tls == "any"),
         allows=allows,
     )
     tunnel = Tunnel(connection.loop, connection.channel, connected.channel, server.pipes)

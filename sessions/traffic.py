@@ -145,9 +145,10 @@ def _place(record: Mapping[str, Any]) -> Place | None:
     if not isinstance(host, str) or not isinstance(port, int) or not isinstance(decision, str):
         return None
     rule = record.get("rule")
-    would = record.get("observed")
-    reason = would.get("reason") if isinstance(would, dict) else record.get("reason")
-    return Place(host, port, decision, str(reason), rule if isinstance(rule, str) else None, isinstance(would, dict))
+    reason = str(record.get("reason"))
+    # an allow for any other reason is one of a run that only watched
+    watched = decision == "allow" and reason != "allowed"
+    return Place(host, port, decision, reason, rule if isinstance(rule, str) else None, watched)
 
 
 def _weaken(weakest: dict[str, str], enforcement: object) -> None:

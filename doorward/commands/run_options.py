@@ -24,6 +24,7 @@ POLICY_OPTIONS = (
            choices=("off", "limited", "proxied", "full")),
     Option("allow", "a host, address or @preset that may be reached", "RULE", repeat=True),
     Option("deny", "one that may not, whatever else allows it", "RULE", repeat=True),
+    Option("observe", "let pass what no rule allows, and record it; deny rules and the local guard hold"),
     Option("inspect", "look into every TLS tunnel, not only where a rule needs it"),
     Option("pass-env", "hand this variable over although its name looks like a credential", "NAME", repeat=True),
     Option("enable", "a feature to switch on for this run", "FEATURE", repeat=True),
@@ -75,6 +76,8 @@ def opening_of(command: str, parsed: Parsed) -> dict[str, Any]:
     flags: dict[str, object] = {key: parsed.last(name) for name, key in _FLAGS.items() if parsed.has(name)}
     flags |= {key: _number(parsed.last(name)) for name, key in _NUMBERS.items() if parsed.has(name)}
     flags |= {key: list(parsed.all(name)) for name, key in _LISTS.items() if parsed.has(name)}
+    if parsed.has("observe"):
+        flags["network.observe"] = True
     if parsed.has("inspect"):
         flags["inspect.all"] = True
     for switch, on in (("enable", True), ("disable", False)):

@@ -35,7 +35,7 @@ def test_weaker_enforcement_stands_at_the_top() -> None:
 
 
 def test_a_watched_run_says_that_nothing_was_enforced() -> None:
-    watched = {**REFUSED, "decision": "allow", "observed": {"decision": "deny", "reason": "not_allowed"}}
+    watched = {**REFUSED, "decision": "allow"}
     text = job_summary.markdown(seen(watched))
     assert "Observed, not enforced" in text and "Would be refused" in text and '"no.test:443"' in text
     command = job_summary.workflow_commands(seen({**watched}))

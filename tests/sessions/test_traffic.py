@@ -34,7 +34,7 @@ def test_refused_come_with_their_hint_and_most_often_first() -> None:
 
 
 def test_what_was_only_watched_counts_as_refused_with_the_reason_it_would_have_had() -> None:
-    lines = [network("a.test", reason="observed", observed={"decision": "deny", "reason": "not_allowed"})]
+    lines = [network("a.test", reason="not_allowed")]
     seen = report([("s", lines)])
     assert seen.observing and seen.refused()[0].place.reason == "not_allowed" and not seen.reached()
 
