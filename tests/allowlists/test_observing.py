@@ -12,7 +12,9 @@ _AT = Origin("flag", "--allow")
 RULES = RuleSet.build([parse_rule("a.test:22", "allow", _AT)], [parse_rule("bad.test", "deny", _AT)], can_ask=False)
 
 
-@pytest.mark.parametrize(("host", "port", "reason"), [("b.test", 443, Reason.NOT_ALLOWED), ("a.test", 443, Reason.PORT_NOT_ALLOWED)])  # fmt: skip
+@pytest.mark.parametrize(
+    ("host", "port", "reason"), [("b.test", 443, Reason.NOT_ALLOWED), ("a.test", 443, Reason.PORT_NOT_ALLOWED)]
+)
 def test_what_no_rule_allows_passes_with_its_reason(host: str, port: int, reason: Reason) -> None:
     seen = observed(RULES.decide(parse_host(host), port))
     assert (seen.effect, seen.reason, seen.source, seen.rule) == (Effect.ALLOW, reason, Source.MODE_GUARD, None)
