@@ -176,7 +176,8 @@ def _parameters(form):
 # Operations and filters of Seatbelt (the profiles in /System/Library/Sandbox/Profiles use them all).
 _OPERATIONS = """default file-read* file-read-data file-write* file-write-data file-write-unlink file-write-setugid
 file-link file-ioctl file-map-executable process-exec process-fork process-info* signal pseudo-tty ipc-posix-sem
-ipc-posix-shm* ipc-posix-shm-read* sysctl-read system-socket iokit-open mach-lookup network-outbound network-inbound network-bind"""
+ipc-posix-shm* ipc-posix-shm-read* sysctl-read system-socket iokit-open mach-lookup network-outbound network-inbound
+network-bind"""
 _FILTERS = """subpath literal regex require-all require-any require-not remote local target extension global-name
 sysctl-name sysctl-name-regex ipc-posix-name ipc-posix-name-regex iokit-registry-entry-class socket-domain"""
 _WORDS = "ip unix-socket same-sandbox AF_UNIX AF_ROUTE"
