@@ -114,6 +114,11 @@ class SeatbeltConfinement:
                 "The file system has no boundary: a service of this machine that answers on a unix socket "
                 "can still reach the network for the command."
             )
+        if self._policy.replaced:
+            found.append(
+                "No file can stand in the place of another on macOS: programs that take no variable for their "
+                "certificates will not trust the inspection's authority."
+            )
         if self._profiled and self._policy.local_binding and self._policy.network != "full":
             found.append("Every service of this machine that listens on localhost can be reached.")
         return tuple(found)
