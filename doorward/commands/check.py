@@ -54,7 +54,9 @@ def report(verdict: Verdict, as_json: bool) -> int:
     if as_json:
         sys.stdout.write(json.dumps(verdict.to_json()) + "\n")
     else:
-        sys.stdout.write(_table(verdict))
+        terminal = sys.stdout.isatty()
+        width = os.get_terminal_size(1).columns if terminal else 0
+        sys.stdout.write(table(verdict, colour=terminal and "NO_COLOR" not in os.environ, width=width))
     return _STATUS[verdict.verdict]
 
 
@@ -79,14 +81,33 @@ def _place(text: str) -> tuple[str, int]:
     return host.removeprefix("[").removesuffix("]"), int(port)
 
 
-def _table(verdict: Verdict) -> str:
-    """The gates in order, the deciding one marked."""
-    lines = [f"{verdict.verdict}: decided by {verdict.gate}", ""]
+def table(verdict: Verdict, *, colour: bool = False, width: int = 0) -> str:
+    """The verdict and why, then the gates in their order, the deciding one marked. `width` columns, 0 for no limit."""
     deciding = verdict.deciding
+    lines = [_painted(f"{verdict.verdict}: {deciding.sentence}", verdict.verdict, colour), ""]
     for reason in verdict.reasons:
-        mark = ">" if reason is deciding else " "
-        lines.append(f"{mark} {reason.gate:<11} {reason.effect:<14} {reason.switch}")
-        lines.append(f"    {reason.sentence}")
+        decides = reason is deciding
+        row = f"{'  >' if decides else '   '} {reason.gate:<11} {reason.effect:<14}  "
+        folded = _folded(printable(reason.sentence), width - len(row) if width else 0)
+        shown = [row + folded[0], *(" " * len(row) + line for line in folded[1:])]
+        lines += [_painted(line, verdict.verdict if decides else Effect.PASS, colour) for line in shown]
+    lines += ["", f"decided by the gate {verdict.gate}, {deciding.switch}"]
     if deciding.remedy:
-        lines += ["", f"to change it: {deciding.remedy}"]
-    return "".join(f"{printable(line)}\n" for line in lines)
+        lines += [f"to change it: {deciding.remedy}"]
+    return "".join(f"{line}\n" for line in lines)
+
+
+_COLOURS = {Effect.ALLOW: "32", Effect.ASK: "33", Effect.DENY: "31", Effect.PASS: "2"}
+
+
+def _painted(text: str, effect: Effect, colour: bool) -> str:
+    shown = printable(text)
+    return f"\x1b[{_COLOURS[effect]}m{shown}\x1b[0m" if colour else shown
+
+
+def _folded(text: str, width: int) -> list[str]:
+    if width < 30:
+        return [text]
+    import textwrap
+
+    return textwrap.wrap(text, width, break_on_hyphens=False) or [""]
