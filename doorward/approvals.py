@@ -113,6 +113,28 @@ class Approvals:
         )
         return self._reply(log, question, channel, digest, cancelled_by).answer is Answer.YES
 
+    def runs_again(
+        self, log: SessionLog, action: Action, why: tuple[str, ...], again: tuple[str, ...], cancelled_by: int | None
+    ) -> bool:
+        """True if somebody wants a command that was refused something run once more, with the options `again`."""
+        channel = self.channel
+        if channel == NOBODY:
+            return False
+        question = Question(
+            id=new_id(),
+            kind="shell",
+            argv=action.argv,
+            cwd=action.cwd,
+            gate="approval",
+            asked_at=rfc3339(time.time_ns()),
+            timeout_s=self.timeout_s,
+            why=why,
+            rule_note="what is granted for running it again is granted for that alone",
+            session=log.session,
+            again=again,
+        )
+        return self._reply(log, question, channel, "", cancelled_by).answer is Answer.YES
+
     def _reply(
         self, log: SessionLog, question: Question, channel: str, key: str, cancelled_by: int | None
     ) -> Reply:
@@ -149,6 +171,8 @@ class Approvals:
 
         `key` is that of the action, "" for a connection, which is remembered by whoever asked about it.
         """
+        if reply.answer is Answer.YES and reply.scope is not Scope.ONCE and question.again:
+            return f"{question.rule_note}; allow it once"
         if reply.answer is Answer.YES and reply.scope is Scope.ALWAYS:
             if not question.rule:
                 return question.rule_note

@@ -28,6 +28,9 @@ def ask_on_terminal(question: Question, home: Home) -> Reply:
     lines = [f"doorward: {question.subject}", f"  in {question.cwd}"]
     lines += [f"  {question.gate}: {sentence}" for sentence in question.why]
     _say(lines)
+    if question.again:
+        yes = _answer(f"Run it again with {printable(' '.join(question.again))}? [y/N] ") in _YES
+        return Reply(Answer.YES if yes else Answer.NO)
     while True:
         answer = _answer("Run it? [y] this once  [s] for this session  [a] always  [N] no: ")
         if answer in _YES:
@@ -44,12 +47,6 @@ def ask_on_terminal(question: Question, home: Home) -> Reply:
         _say([f"  {line}" for line in shown])
         if _answer("Write it and run? [y/N] ") in _YES:
             return Reply(Answer.YES, Scope.ALWAYS)
-
-
-def confirm(lines: list[str], prompt: str) -> bool:
-    """A question of another kind; only a clear yes is one."""
-    _say(lines)
-    return _answer(prompt) in _YES
 
 
 def _say(lines: list[str]) -> None:

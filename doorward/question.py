@@ -33,6 +33,8 @@ class Question(NamedTuple):
     host: str | None = None
     port: int | None = None
     protocol: str | None = None
+    again: tuple[str, ...] = ()
+    """Of a command that has run already: the options it would be run again with."""
 
     def row(self) -> dict[str, Any]:
         """The keys of `approvals list --json`; a connection has its host, port and protocol besides."""
@@ -51,7 +53,7 @@ class Question(NamedTuple):
     def document(self) -> dict[str, Any]:
         """Everything."""
         rest = {"timeout_s": self.timeout_s, "why": list(self.why), "rule": self.rule or None}
-        return self.row() | rest | {"rule_note": self.rule_note, "session": self.session}
+        return self.row() | rest | {"rule_note": self.rule_note, "session": self.session, "again": list(self.again)}
 
     @property
     def subject(self) -> str:
@@ -83,6 +85,7 @@ def question_from(document: Mapping[str, Any]) -> Question:
         host=document.get("host"),
         port=document.get("port"),
         protocol=document.get("protocol"),
+        again=tuple(str(option) for option in document["again"]),
     )
 
 

@@ -27,7 +27,7 @@ from doorward.streams import Streams
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
     from typing import Any
 
     from doorward.approvals import Approvals
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from doorward.judgement import Judgement
     from doorward.launcher.protocols import Backend, Confinement, Process
     from doorward.observation import Observation
+    from doorward.second_run import Grants
     from doorward.session_log import SessionLog
     from doorward.sessions.output import OutputRecord, OutputRecorder, Stream
     from doorward.streams import Record
@@ -133,6 +134,8 @@ class Supervisor:
         self._judgement: Judgement | None = None
         self._approvals: Approvals | None = None
         self._hooks: Hooks | None = None
+        self._may_offer = False
+        self._granted: list[Grants] = []
         self._proxy = proxy if plan.proxied else None
         self._proxy_ready = False
         self._inspection = inspection
@@ -159,7 +162,61 @@ class Supervisor:
         self._confine().start_ahead()
 
     def run(self, request: Request) -> Observation:
-        """One turn, from the gates to its observation."""
+        """One turn, from the gates to its observation; under `on-failure` a second one, if something was refused and
+        somebody wants the command run again with exactly that granted."""
+        if self._plan.configuration.text("approval_policy") != "on-failure":
+            return self._turn(request)
+        self._may_offer = True
+        observation = self._turn(request._replace(last=False))
+        self._may_offer = False
+        while self._granted:
+            observation = self._run_again(request, self._granted.pop())
+        return observation
+
+    def _offer(
+        self, log: SessionLog, action: Action, request: Request, refusals: Sequence[Mapping[str, Any]]
+    ) -> None:
+        """Ask the one question that `on-failure` knows, while the turn is still open."""
+        from doorward.second_run import grants_for
+
+        grants = grants_for(refusals)
+        if grants is not None and self._approving().runs_again(
+            log, action, grants.why, grants.options, request.cancelled_by
+        ):
+            self._granted.append(grants)
+
+    def _run_again(self, request: Request, grants: Grants) -> Observation:
+        """One more turn under what was granted, which holds for that turn alone."""
+        from doorward.second_run import with_grants
+
+        before = self._plan, self._confinement, self._judgement
+        assert self._judgement is not None
+        self._plan = with_grants(self._plan, grants)
+        self._confinement = None
+        from doorward.judgement import context_for, dial_for
+
+        guardian = self._judgement.guardian
+        dial = dial_for(self._plan)._replace(reviewer=guardian)
+        self._judgement = self._judgement._replace(dial=dial, context=context_for(self._plan))
+        try:
+            self._configure()
+            confinement = self._confine()
+            try:
+                return self._turn(request)
+            finally:
+                confinement.close()
+        finally:
+            self._plan, self._confinement, self._judgement = before
+            if not request.last:
+                self._configure()
+
+    def _configure(self) -> None:
+        """Send the proxy the plan's rules."""
+        if self._proxy is not None:
+            self._proxy.configure(self._plan.proxy_settings)
+            self._proxy.await_ready()
+
+    def _turn(self, request: Request) -> Observation:
         started = time.monotonic()
         # held before its first instruction; its namespaces come up in a process of its own while we go on
         launch = self._start(request)
@@ -340,6 +397,8 @@ class Supervisor:
         if self._hooks is not None:
             self._hooks.on_refusal(log, action, request, [refusal])
             notes = self._hooks.notes
+        if self._may_offer:
+            self._offer(log, action, request, [refusal])
         return self._observe(log, verdict, exit_status.REFUSED, None, None, [refusal], _NOTHING_RAN, started, notes)
 
     def _attend(
@@ -444,6 +503,8 @@ class Supervisor:
             if refusals:
                 self._hooks.on_refusal(log, action, request, refusals)
             notes += self._hooks.notes
+        if self._may_offer and refusals:
+            self._offer(log, action, request, refusals)
         observation = self._observe(
             log,
             verdict,

@@ -76,7 +76,9 @@ def _show(question: Question, *, as_json: bool) -> int:
     _out(f"  asked at   {question.asked_at}, for {question.timeout_s:g} s")
     for sentence in question.why:
         _out(f"  {question.gate:<9}  {sentence}")
-    if question.rule:
+    if question.again:
+        _out(f"  allow      runs it again with {' '.join(question.again)}")
+    elif question.rule:
         _out(f"  --always   {question.rule}")
         _out(f"             {question.rule_note}")
     else:
