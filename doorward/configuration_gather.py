@@ -159,7 +159,7 @@ class Gathering:
             return
         if key.kind in ARRAYS:
             assert isinstance(kept, tuple)
-            rows = self.entries.setdefault(key.name, [])
+            rows = self.entries.setdefault(_stored(key, path), [])
             rows += [(Entry(each, place((*path, index)).origin), rank) for index, each in enumerate(kept)]
         elif key.kind is Kind.ADDRESSES:
             self._pin(key, path, kept, rank, place, layer)
@@ -174,7 +174,7 @@ class Gathering:
                 place, path, f"a project can only make this stricter, and below it stands {before[key.name]}", None
             )
         else:
-            self.values[key.name] = Setting(kept, place(path).origin, rank)
+            self.values[_stored(key, path)] = Setting(kept, place(path).origin, rank)
 
     def settle_features(self) -> None:
         """After the last layer: take the switches of features that were registered; the others are mistakes."""
@@ -228,6 +228,11 @@ class Gathering:
 
         at = place(path)
         self.problems.append(Problem(at.file, at.line, dotted(path), message, suggestion))
+
+
+def _stored(key: Key, path: tuple[str, ...]) -> str:
+    """The name a value is kept under: the key's, with the name that stands for the star."""
+    return ".".join(path) if "*" in key.name else key.name
 
 
 def _looser(key: Key, value: str, than: str) -> bool:

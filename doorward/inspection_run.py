@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
+    from doorward.credentials import Credential
     from doorward.inspection_settings import Inspection
     from doorward.proxy_process import ProxyProcess
 
@@ -20,11 +21,34 @@ class RunInspection:
     """Made before the sandbox is; the worker comes up meanwhile."""
 
     def __init__(self, inspection: Inspection, proxy: ProxyProcess) -> None:
-        """Raises EngineError where the worker cannot be started."""
+        """Raises UsageError for a credential that cannot be had, EngineError where the worker cannot be started."""
         self._inspection = inspection
-        self._process = InspectionProcess(inspection.python, inspection.work, proxy.inspection)
+        self._placeholders: dict[str, str] = {}  # by variable
+        self._secrets: list[tuple[str, str]] = []
+        told = [self._brokered(each) for each in inspection.credentials]
+        self._process = InspectionProcess(inspection.python, {**inspection.work, "credentials": told}, proxy.inspection)
         self._ready = False
         self._untrusted: dict[str, str] = {}  # by host
+
+    def _brokered(self, credential: Credential) -> dict[str, str]:
+        from doorward.credentials import placeholder_for
+
+        value = credential.value(os.environ)
+        placeholder = placeholder_for(value)
+        self._secrets += [(credential.name, text) for text in (value, placeholder)]
+        if credential.variable:
+            self._placeholders[credential.variable] = placeholder
+        return {
+            "name": credential.name,
+            "value": value,
+            "placeholder": placeholder,
+            "place": credential.place,
+            "field": credential.field,
+        }
+
+    def settings(self, settings: Mapping[str, Any]) -> dict[str, Any]:
+        """What the door is told, with what must pass in no plain request."""
+        return {**settings, "inspection": {**self._inspection.settings, "secrets": self._secrets}}
 
     def await_files(self) -> None:
         """Wait for what clients inside are to trust, at a home's first inspected run. Raises EngineError."""
@@ -40,7 +64,8 @@ class RunInspection:
     def environment(self, variables: Mapping[str, str]) -> dict[str, str]:
         """The command's variables, with where to find whom to trust."""
         java = self._inspection.java
-        return trusting(variables, self._inspection.bundle, java if os.path.exists(java) else "")
+        found = trusting(variables, self._inspection.bundle, java if os.path.exists(java) else "")
+        return found | self._placeholders
 
     def heard(self, event: Mapping[str, Any]) -> None:
         """Something the door told."""

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from doorward.allowlists.rule import Rule
     from doorward.configuration import Configuration
+    from doorward.credentials import Credential
     from doorward.launcher.interface import SandboxPolicy
     from doorward.sessions.home import Home
 
@@ -23,18 +24,18 @@ _PLAIN_HTTP = ((80, 80),)
 
 class Inspection(NamedTuple):
     """`python` runs the worker; `work` is what it is told (see `proxy/inspection/worker`); `folder` holds the authority
-    and what is to be trusted; `hosts` are patterns that are inspected whatever their rules say."""
+    and what is to be trusted; the hosts of `credentials` are inspected whatever their rules say."""
 
     python: str
     folder: str
     work: Mapping[str, object]
     every: bool
-    hosts: tuple[str, ...]
+    credentials: tuple[Credential, ...] = ()
 
     @property
     def settings(self) -> dict[str, object]:
-        """As the door is told."""
-        return {"every": self.every, "hosts": list(self.hosts)}
+        """As the door is told; what is secret comes later, and into no record."""
+        return {"every": self.every, "credentials": {each.name: list(each.hosts) for each in self.credentials}}
 
     @property
     def bundle(self) -> str:
@@ -57,7 +58,13 @@ class Inspection(NamedTuple):
         return sandbox._replace(
             replaced=replaced_bundles(self.bundle),
             read_only=(*sandbox.read_only, self.folder) if confined else sandbox.read_only,
+            deny_read=(*sandbox.deny_read, *self._files()) if confined else sandbox.deny_read,
         )
+
+    def _files(self) -> list[str]:
+        """Files that hold credentials."""
+        given = (str(each.given) for each in self.credentials if each.source == "file")
+        return [path for path in map(os.path.expanduser, given) if os.path.isabs(path)]
 
     @property
     def private(self) -> str:
@@ -76,15 +83,15 @@ def inspection_for(
     """What is inspected under these network settings; None where nothing needs it. Raises UsageError where it is needed
     and cannot be."""
     every = bool(configuration.value("inspect.all"))
-    hosts: tuple[str, ...] = ()
+    credentials = _credentials(configuration)
     limited = [rule for rule in _rules(settings) if rule.limited or settings.get("limited")]
     narrow = [rule for rule in limited if rule.ports != _PLAIN_HTTP]
-    if not every and not hosts and not narrow:
+    if not every and not credentials and not narrow:
         return None
     try:
         python = interpreter(configuration.optional_text("inspect.python"))
     except UsageError as error:
-        if not every and not hosts and not any(_has_https(rule) for rule in narrow):
+        if not every and not credentials and not any(_has_https(rule) for rule in narrow):
             return None  # on other ports it may be plain HTTP, which the door reads itself; TLS there is refused
         asking = "--inspect" if every else next((rule.described for rule in narrow if _has_https(rule)), "a credential")
         raise UsageError(f"doorward: {asking} needs inspection: {str(error).removeprefix('doorward: ')}") from None
@@ -94,13 +101,35 @@ def inspection_for(
         folder,
         {
             "folder": folder,
-            "names": None if every else _names(narrow),
+            "names": None if every else _names((*narrow, *_hosts(credentials))),
             "roots": env.get("SSL_CERT_FILE") or None,
             "record": configuration.text("inspect.record"),
         },
         every,
-        hosts,
+        credentials,
     )
+
+
+def _credentials(configuration: Configuration) -> tuple[Credential, ...]:
+    if not any(name.startswith("credentials.") for name in (*configuration.values, *configuration.rows)):
+        return ()
+    from doorward.credentials import credentials_of
+
+    return credentials_of(configuration)
+
+
+def _hosts(credentials: Iterable[Credential]) -> list[Rule]:
+    """The patterns of the hosts. Raises UsageError for what is none."""
+    from doorward.allowlists.rule import MalformedRule, Origin, parse_rule
+
+    try:
+        return [
+            parse_rule(host, "allow", Origin("file", f"credentials.{each.name}.hosts"))
+            for each in credentials
+            for host in each.hosts
+        ]
+    except MalformedRule as error:
+        raise UsageError(f"doorward: {error}") from None
 
 
 def _rules(settings: Mapping[str, Any]) -> list[Rule]:

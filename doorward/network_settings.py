@@ -63,6 +63,8 @@ def asks_for_inspection(configuration: Configuration, settings: Mapping[str, Any
     """Whether it is worth a closer look; costs next to nothing."""
     if settings.get("limited") or configuration.value("inspect.all"):
         return True
+    if any(name.startswith("credentials.") for name in (*configuration.values, *configuration.rows)):
+        return True
     for row in settings.get("allow", ()):
         rule = row["rule"]
         if not isinstance(rule, str):

@@ -32,7 +32,7 @@ def open_supervisor(options: Mapping[str, Any], proxy: ProxyProcess | None, door
 
         worker = RunInspection(plan.inspection, proxy)
     if proxy is not None and plan.proxied:
-        proxy.configure(plan.proxy_settings)
+        proxy.configure(plan.proxy_settings if worker is None else worker.settings(plan.proxy_settings))
     return Supervisor(plan, proxy, door, interactive=bool(options.get("interactive")), inspection=worker)
 
 

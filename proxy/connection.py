@@ -73,6 +73,11 @@ class Connection:
             known = server.policy.admit(host, port, method, visible=False)
         else:
             known = server.policy.decide(host, port)
+            inspection = server.policy.inspection
+            if inspection is not None and inspection.secrets and known.effect is Effect.ALLOW:
+                from doorward.proxy.inspection.plain import leak_in_plain
+
+                leak_in_plain(inspection.secrets, known, request, target)
             if known.rule is not None and known.rule.limited:
                 known = server.policy.admit(
                     host,

@@ -28,7 +28,20 @@ class Inspection(NamedTuple):
     """What a worker looks into besides the hosts whose rules ask for it: all tunnels, or those to some hosts."""
 
     every: bool = False
-    hosts: RuleIndex | None = None
+    credentials: tuple[tuple[str, RuleIndex], ...] = ()  # names, each with the hosts it may go to
+    secrets: tuple[tuple[str, str], ...] = ()  # names, each with a text that must not pass in a plain request
+
+    def credentials_for(self, decision: Decision) -> tuple[str, ...]:
+        """The names of those that may go there."""
+        host, port = decision.host, decision.port
+        return tuple(name for name, hosts in self.credentials if _opens(hosts, host, port))
+
+    def __repr__(self) -> str:
+        return f"Inspection(every={self.every})"  # without what is secret
+
+
+def _opens(hosts: RuleIndex, host: Host, port: int) -> bool:
+    return hosts.find(host, port) is not None or hosts.star_at(port) is not None
 
 
 class Policy:
@@ -101,7 +114,7 @@ class Policy:
             return False
         if inspection.every or (decision.rule is not None and decision.rule.limited):
             return True
-        return inspection.hosts is not None and inspection.hosts.find(decision.host, decision.port) is not None
+        return bool(inspection.credentials) and bool(inspection.credentials_for(decision))
 
     def judge(self, decision: Decision, addresses: tuple[IP, ...]) -> AddressVerdict:
         """The rule set's verdict on the addresses of an allowed host; remembered with the decision it belongs to."""
@@ -158,14 +171,18 @@ def policy_from_settings(
 
 
 def _inspection(settings: object) -> Inspection | None:
-    """`{"every": bool, "hosts": [PATTERN, …]}`, the hosts as in rules; null without a worker."""
+    """`{"every": bool, "credentials": {NAME: [PATTERN, …]}, "secrets": [[NAME, TEXT], …]}`, the patterns as in rules;
+    null without a worker."""
     if settings is None:
         return None
-    if not isinstance(settings, dict) or not isinstance(settings.get("hosts"), list):
-        raise MalformedSettings("inspection is an object with every and hosts, or null")
-    origin = Origin("file", "credentials")
-    rules = [parse_rule(each, "deny", origin) for each in settings["hosts"]]
-    return Inspection(bool(settings.get("every")), RuleIndex(rules) if rules else None)
+    if not isinstance(settings, dict) or not isinstance(settings.get("credentials"), dict):
+        raise MalformedSettings("inspection is an object with every and credentials, or null")
+    found = []
+    for name, patterns in settings["credentials"].items():
+        origin = Origin("file", f"credentials.{name}.hosts")
+        found.append((name, RuleIndex([parse_rule(each, "allow", origin) for each in patterns])))
+    secrets = tuple((name, text) for name, text in settings.get("secrets", ()))
+    return Inspection(bool(settings.get("every")), tuple(found), secrets)
 
 
 def _zone(text: object) -> str:

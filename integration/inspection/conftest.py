@@ -139,7 +139,7 @@ class Door:
             {
                 "allow": rows,
                 "hosts": {"api.test": "127.0.0.1", "other.test": "127.0.0.1", "git.test": "127.0.0.1"},
-                "inspection": {"every": False, "hosts": []},
+                "inspection": {"every": False, "credentials": {}},
                 **settings,
             }
         )

@@ -86,9 +86,7 @@ def authority(folder: str) -> Authority:
     if known is not None:
         return known
     key = ec.generate_private_key(ec.SECP256R1())
-    builder = _builder(
-        f"doorward inspection {os.urandom(4).hex()}", None, key.public_key(), days=AUTHORITY_DAYS
-    )
+    builder = _builder(f"doorward inspection {os.urandom(4).hex()}", None, key.public_key(), days=AUTHORITY_DAYS)
     builder = builder.add_extension(x509.BasicConstraints(ca=True, path_length=1), critical=True)
     builder = builder.add_extension(_key_usage(signs=True), critical=True)
     made = Authority(builder.sign(key, hashes.SHA256()), key)

@@ -17,8 +17,16 @@ from mitmproxy.proxy.layers import tls
 
 from doorward.proxy.http1 import BadMessage
 from doorward.proxy.inspection import answers
+from doorward.proxy.inspection.credentials import (
+    BodyWatch,
+    Leak,
+    Mirror,
+    leak_in,
+    replaced_header,
+    replaced_target,
+)
 from doorward.proxy.inspection.door import Door, DoorGone, NoConnection, Refused
-from doorward.proxy.inspection.streams import ANSWERED, HttpLayer
+from doorward.proxy.inspection.streams import ANSWERED, LEAKED, HttpLayer
 from doorward.proxy.inspection.strict import check_http2, names_disagree
 
 if TYPE_CHECKING:
@@ -26,6 +34,7 @@ if TYPE_CHECKING:
 
 _MODE = mode_specs.ProxyMode.parse("regular")
 _ALPN = (b"h2", b"http/1.1")
+_USED = "doorward.used"  # key of a flow's metadata: the credentials that were put in
 _GRAPHQL_LIMIT = 1024 * 1024
 
 log = logging.getLogger("doorward.inspection")
@@ -93,6 +102,11 @@ class Inspection(server.LiveConnectionHandler):
         self.error: str | None = None
         self._wanted = frozenset(message["headers"])
         self._graphql: bool = message["graphql"]
+        self._at_home = frozenset(each for each in setting.credentials if each.name in message["credentials"])
+        self._mine = tuple(each for each in setting.credentials if self.tls and each in self._at_home)
+        self._others = tuple(each for each in setting.credentials if each not in self._mine)
+        self._noted: set[str] = set()
+        self._tasks: set[asyncio.Task[None]] = set()
         self._failed: NoConnection | None = None
         self._server_ended_first = False
         client: Any = self.client
@@ -268,6 +282,7 @@ class Inspection(server.LiveConnectionHandler):
         if said is not None:
             message = f"the tunnel was opened to {self.host} port {self.port}, but a request in it names {said}"
             raise await self.door.refuse(self.name, "name_mismatch", message, request.method)
+        await self._look_for_leaks(request)
         upgrade = _upgrade(request)
         await self.door.ask(
             self.name,
@@ -288,11 +303,79 @@ class Inspection(server.LiveConnectionHandler):
             sentence, more = failed.sentence, {"host": self.host, "port": self.port}
             _answer(flow, answers.failure(failed.status, failed.error_class, sentence, **more))
             return
-        request.stream = True
+        if self._mine:
+            self._put_in(flow)
+        request.stream = self._body_watch(flow) if self._others else True
 
     def _responseheaders(self, flow: http.HTTPFlow) -> None:
-        if ANSWERED not in flow.metadata and flow.response is not None:
+        if ANSWERED in flow.metadata or flow.response is None:
+            return
+        used = flow.metadata.get(_USED)
+        if not used:
             flow.response.stream = True
+            return
+        mirror = Mirror(used)
+        flow.response.headers.fields = tuple(
+            (name, mirror.header(value)) for name, value in flow.response.headers.fields
+        )
+        flow.response.stream = mirror
+
+    # --- credentials -----------------------------------------------------------------------------------------------
+
+    async def _look_for_leaks(self, request: Any) -> None:
+        if not self._others:
+            return
+        found = leak_in((request.path, *(value for _, value in request.headers.items(multi=True))), self._others)
+        if found is not None:
+            raise await self.door.refuse(self.name, "credential_leak", self._leak_message(found), request.method)
+
+    def _leak_message(self, leak: Leak) -> str:
+        what = "its value" if leak.real else "what stands for it"
+        if leak.credential in self._at_home:
+            return f"the credential {leak.credential.name} ({what}) was about to be sent to {self.host} without TLS"
+        told = f"the credential {leak.credential.name} ({what}) was about to be sent to {self.host}"
+        return f"{told}, which it is not for"
+
+    def _body_watch(self, flow: http.HTTPFlow) -> BodyWatch:
+        def leaked(leak: Leak) -> None:
+            flow.metadata[LEAKED] = True
+            task = asyncio.get_running_loop().create_task(self._leaked(leak, flow.request.method))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+
+        return BodyWatch(self._others, leaked)
+
+    async def _leaked(self, leak: Leak, method: str) -> None:
+        """A body is under way already, so there is no answer but the end."""
+        try:
+            await self.door.refuse(self.name, "credential_leak", f"{self._leak_message(leak)}, in a body", method)
+        except DoorGone:
+            pass
+        self.stop()
+
+    def _put_in(self, flow: http.HTTPFlow) -> None:
+        request: Any = flow.request
+        used = []
+        for each in self._mine:
+            put = False
+            fields = []
+            for name, value in request.headers.fields:
+                changed = replaced_header(each, name.decode("latin-1").lower(), value.decode("latin-1"))
+                put = put or changed is not None
+                fields.append((name, value if changed is None else changed.encode("latin-1")))
+            request.headers.fields = tuple(fields)
+            target = replaced_target(each, request.path)
+            if target is not None:
+                request.path, put = target, True
+            if put:
+                used.append(each)
+                if each.name not in self._noted:
+                    self._noted.add(each.name)
+                    event = {"type": "credential_used", "credential": each.name, "place": each.place}
+                    self.door.note(self.name, {**event, "host": self.host, "port": self.port})
+        if used:
+            flow.metadata[_USED] = used
+            request.headers["accept-encoding"] = "identity"  # so that an echo can be seen
 
 
 def _answer(flow: http.HTTPFlow, response: http.Response) -> None:

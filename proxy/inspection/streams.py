@@ -36,6 +36,10 @@ ANSWERED = "doorward.answered"
 """Key of a flow's metadata: the response was made here."""
 
 
+LEAKED = "doorward.leaked"
+"""The same: its body held what must not be sent."""
+
+
 class _WithoutTrailers:
     """A body reader that gives no trailers."""
 
@@ -146,6 +150,16 @@ class HttpStream(http_layers.HttpStream):
             yield from self.send_response()
             if self.flow.request.is_http2:
                 yield http_layers.SendHttp(http_layers.ResponseEndOfMessage(self.stream_id), self.context.client)
+
+    def state_stream_request_body(self, event: Any) -> Commands:
+        """See mitmproxy."""
+        if LEAKED in self.flow.metadata and isinstance(event, http_layers.RequestEndOfMessage):
+            # what passed of the body must not look whole to the server
+            error = http_layers.RequestProtocolError(self.stream_id, "given up", http_layers.ErrorCode.CANCEL)
+            yield http_layers.SendHttp(error, self.context.server)
+            self.client_state = self.server_state = self.state_errored
+            return
+        yield from super().state_stream_request_body(event)
 
     def state_consume_request_body(self, event: Any) -> Commands:
         """See mitmproxy."""

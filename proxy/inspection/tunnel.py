@@ -107,6 +107,7 @@ class InspectedTunnel:
     async def _hand_over(self, judge: FirstBytes) -> None:
         connection, account, decision = self.connection, self._account, self._decision
         rules = tuple(self.server.policy.rules.rules_at(decision.host, decision.port))
+        inspection = self.server.policy.inspection
         wanted = [rule.conditions for rule in rules if rule.conditions is not None]
         client = _descriptor(connection.channel)
         message = {
@@ -117,6 +118,7 @@ class InspectedTunnel:
             "first": base64.b64encode(judge.data).decode("ascii"),
             "headers": sorted({name for each in wanted for name, _ in each.headers}),
             "graphql": any(each.graphql for each in wanted),
+            "credentials": [] if inspection is None else inspection.credentials_for(decision),
         }
         self._link.open(account.connection, self, message, (client,))
         try:

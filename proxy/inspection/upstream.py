@@ -17,9 +17,7 @@ from OpenSSL import SSL, crypto
 from doorward.proxy.inspection.certificates import LEAF_HOURS, Issuer
 from doorward.proxy.inspection.trust import certificates_of
 
-_FLAGS = SSL._lib.X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS | getattr(
-    SSL._lib, "X509_CHECK_FLAG_NEVER_CHECK_SUBJECT", 0
-)
+_FLAGS = SSL._lib.X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS | getattr(SSL._lib, "X509_CHECK_FLAG_NEVER_CHECK_SUBJECT", 0)
 _KEPT = 256  # leaves, each with its context
 _RENEW = LEAF_HOURS * 3600 / 2
 _HTTP2, _HTTP1 = b"h2", b"http/1.1"

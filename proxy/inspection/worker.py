@@ -3,7 +3,7 @@
 SETUP is a socket to the supervisor: one line comes in, what is to be done; one line goes out, that it can begin or why
 not. LINK leads to the door. When either ends, the worker does.
 
-    {"folder": PATH, "names": [NAME, …] or null, "roots": PATH or null}
+    {"folder": PATH, "names": [NAME, …] or null, "roots": PATH or null, "record": "off", "credentials": [{…}, …]}
     {"ready": {"bundle": PATH, "ca": PATH, "java": PATH}} or {"error": SENTENCE}
 """
 
@@ -25,10 +25,11 @@ _TUNNEL_IDLE = 3600  # seconds; the door's own limit for tunnels
 class Setting:
     """What all connections share."""
 
-    def __init__(self, options: Any, server_side: Any, client_side: Any) -> None:
+    def __init__(self, options: Any, server_side: Any, client_side: Any, credentials: Any = ()) -> None:
         self.options = options
         self.server_side = server_side
         self.client_side = client_side
+        self.credentials = tuple(credentials)
 
 
 def main(arguments: list[str]) -> int:
@@ -60,6 +61,7 @@ def prepare(told: Mapping[str, Any]) -> tuple[Setting, Mapping[str, str]]:
     from mitmproxy.options import Options
 
     from doorward.proxy.inspection.certificates import authority
+    from doorward.proxy.inspection.credentials import Credential
     from doorward.proxy.inspection.streams import install
     from doorward.proxy.inspection.trust import system_roots, write_trust
     from doorward.proxy.inspection.upstream import ClientSide, ServerSide
@@ -89,7 +91,8 @@ def prepare(told: Mapping[str, Any]) -> tuple[Setting, Mapping[str, str]]:
             options.update(**{name: value})
         else:
             options.add_option(name, kind, value, "")
-    return Setting(options, ServerSide(roots), ClientSide(home.issuer(told["names"]))), paths
+    credentials = map(Credential.told, told.get("credentials", ()))
+    return Setting(options, ServerSide(roots), ClientSide(home.issuer(told["names"])), credentials), paths
 
 
 async def _serve(setting: Setting, setup: socket.socket, link: socket.socket) -> None:

