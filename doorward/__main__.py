@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 COMMANDS = {
     "run": "run a command behind the doors",
     "check": "what the gates would say, nothing run",
+    "init": "propose a configuration for this project: presets for its tools",
     "proxy": "the network door alone: a proxy that reaches what its rules allow",
     "policy": "what rules files say about a command",
     "allowlist": "the network rules: show, test, add, remove, presets, learn",
