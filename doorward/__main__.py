@@ -22,6 +22,8 @@ COMMANDS = {
     "show": "print a session's rollout",
     "summary": "what sessions reached and were refused, for a CI job's summary",
     "import": "another sandbox's settings as configuration of doorward's own",
+    "explain": "which doors could refuse, and did; what can be rebuilt; where a value was seen",
+    "replay": "a session again, at once, at its pace, or under other rules",
     "resume": "one more command in a session, or where it stands",
     "fork": "a new session that goes on from a point of another",
     "rename": "name a session",

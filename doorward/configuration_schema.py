@@ -361,6 +361,27 @@ KEYS: Final = (
         home_only=True,
     ),
     Key(
+        "replay.redact",
+        Kind.CHOICE,
+        "show",
+        "Where credentials are taken out of outputs: in what is shown of a rollout, or before it is written",
+        ("show", "write"),
+        project=Project.TIGHTEN,
+    ),
+    Key(
+        "replay.env",
+        Kind.CHOICE,
+        "fingerprints",
+        "What a rollout has of variables that are not harmless: a keyed fingerprint each, or an encrypted copy too",
+        ("fingerprints", "sealed"),
+    ),
+    Key(
+        "replay.seal_to",
+        Kind.TEXT,
+        None,
+        "The public key that `replay.env = \"sealed\"` encrypts to; `doorward sessions seal-key FILE` makes a pair",
+    ),
+    Key(
         "feature_stages.*",
         Kind.CHOICE,
         None,

@@ -54,7 +54,8 @@ def plan_for(options: Mapping[str, Any], env: Mapping[str, str]) -> Plan:
         from doorward.other_user import other_user  # for few runs only
 
         user = other_user(named)
-    if chosen == "limited":
+    limited = chosen == "limited"
+    if limited:
         chosen = "proxied"  # to the sandbox it is the same: what is let through is the proxy's to say
     sandbox = SandboxPolicy(
         mode=Mode.UNCONFINED if bypass else Mode(mode),
@@ -74,7 +75,7 @@ def plan_for(options: Mapping[str, Any], env: Mapping[str, str]) -> Plan:
         limits=Limits(*(configuration.value(f"limits.{name}") for name in Limits._fields)),
     )
     if pinned is not None:
-        pinned.check(sandbox)
+        pinned.check(sandbox, "limited" if limited else sandbox.network)
     proxied = sandbox.network == "proxied" and not bypass
     policy = _policy(configuration, home, env)
     settings, notices = network_settings(configuration, home, env, policy) if proxied else ({}, ())
@@ -104,6 +105,7 @@ def plan_for(options: Mapping[str, Any], env: Mapping[str, str]) -> Plan:
         session=None if pinned is None else pinned.path,
         name=options.get("name"),
         user=user,
+        seal_to=_seal_to(configuration) if configuration.text("replay.env") == "sealed" else None,
         notices=(*configuration.notices, *notices),
         policy=policy,
         inspection=inspection,
@@ -116,6 +118,23 @@ def _without_the_key(sandbox: SandboxPolicy, home: Home) -> SandboxPolicy:
     if sandbox.mode in (Mode.DANGER_FULL_ACCESS, Mode.UNCONFINED) or not os.path.isdir(private):
         return sandbox
     return sandbox._replace(deny_read=(*sandbox.deny_read, private))
+
+
+def _seal_to(configuration: Configuration) -> str:
+    """The key that environments are sealed to. Raises UsageError without one, or without the library."""
+    from doorward.sessions.sealing import SealError, check_public  # where it was asked for only
+
+    key = configuration.optional_text("replay.seal_to")
+    if key is None:
+        raise UsageError(
+            'doorward: replay.env = "sealed" needs the key it seals to, replay.seal_to; '
+            "doorward sessions seal-key FILE makes one"
+        )
+    try:
+        check_public(key)
+    except SealError as error:
+        raise UsageError(f"doorward: replay.seal_to: {error}") from None
+    return key
 
 
 def settings_for(options: Mapping[str, Any], env: Mapping[str, str]) -> tuple[dict[str, object], tuple[str, ...]]:

@@ -19,7 +19,7 @@ from doorward.sessions.line import Line
 
 _MODES = ("read-only", "workspace-write", "danger-full-access", "unconfined")
 """Strictest first; `unconfined` is the bypass flag."""
-_NETWORKS = ("off", "proxied", "full")
+_NETWORKS = ("off", "limited", "proxied", "full")
 _REQUIRES = ("full", "best-effort")
 
 Profile = Mapping[str, Any]
@@ -33,9 +33,9 @@ class Pinned(NamedTuple):
     profile: Profile
     options: Mapping[str, Any]
 
-    def check(self, sandbox: SandboxPolicy) -> None:
-        """Raises UsageError where `sandbox` is looser than what the session began with."""
-        looser = _looser(self.profile, sandbox)
+    def check(self, sandbox: SandboxPolicy, network: str) -> None:
+        """Raises UsageError where `sandbox` is looser than what the session began with, or the mode `network` is."""
+        looser = _looser(self.profile, sandbox, network)
         began, user = self.profile.get("user"), None if sandbox.user is None else sandbox.user.name
         if began is not None and user != began:
             looser.append(f"the user is {user}, and it began as {began}")
@@ -121,12 +121,12 @@ def _joined(*lists: object) -> list[object]:
     return found
 
 
-def _looser(profile: Profile, now: SandboxPolicy) -> list[str]:
+def _looser(profile: Profile, now: SandboxPolicy, network: str) -> list[str]:
     """What is looser, one phrase each."""
     found = []
     for key, scale, value in (
         ("mode", _MODES, str(now.mode)),
-        ("network", _NETWORKS, now.network),
+        ("network", _NETWORKS, network),
         ("require", _REQUIRES, now.require),
     ):
         pinned = profile.get(key)

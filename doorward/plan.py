@@ -28,7 +28,7 @@ class Plan(NamedTuple):
     """Pure data. `proxy_settings` is what the proxy process is sent (allowlists/settings.py reads it); `session` is the
     path of a rollout to go on with, `name` names a new one; `bypass` is the flag that skips approvals and sandbox,
     `bypass_hook_trust` the one that lets any hook run; `user` is whom commands run as, unless the caller; `policy`
-    holds the exec policy, None where there is no rules file."""
+    holds the exec policy, None where there is no rules file; `seal_to` is the key environments are sealed to."""
 
     home: Home
     configuration: Configuration
@@ -40,6 +40,7 @@ class Plan(NamedTuple):
     session: str | None = None
     name: str | None = None
     user: OtherUser | None = None
+    seal_to: str | None = None
     notices: tuple[str, ...] = ()
     policy: Policy | None = None
     inspection: Inspection | None = None
@@ -51,7 +52,8 @@ class Plan(NamedTuple):
         return {
             "mode": sandbox.mode,
             "workspace": sandbox.workspace,
-            "network": sandbox.network,
+            # to the sandbox a limited network is a proxied one
+            "network": "limited" if self.proxy_settings.get("limited") else sandbox.network,
             "write": sandbox.write,
             "read_only": sandbox.read_only,
             "deny_read": sandbox.deny_read,

@@ -181,10 +181,17 @@ class SessionLog:
         notices: Sequence[str] = (),
         recorded: bool,
         terminal: bool,
+        redacted: bool = False,
+        seal_to: str | None = None,
     ) -> None:
         """What is about to start, with the environment it sees."""
+        sealed = None
         try:
             key = fingerprint_key(self.home)
+            if seal_to is not None:
+                from doorward.sessions.sealing import sealed as seal  # where it was asked for only
+
+                sealed = seal(variables, seal_to)
         except StoreError as error:
             raise _broken(error) from None
         self._append(
@@ -199,8 +206,9 @@ class SessionLog:
                 withheld=withheld,
                 limits=limits,
                 notices=notices,
-                output="recorded" if recorded else "not-recorded",
+                output="not-recorded" if not recorded else "redacted" if redacted else "recorded",
                 terminal=terminal,
+                sealed=sealed,
             )
         )
 

@@ -65,8 +65,9 @@ class Request(NamedTuple):
 class _Recording:
     """The command's output on its way into the record. The recorder is made at the first byte, or at the end."""
 
-    def __init__(self, home: Home) -> None:
+    def __init__(self, home: Home, *, redact: bool) -> None:
         self._home = home
+        self._redact = redact
         self._recorder: OutputRecorder | None = None
 
     def feed(self, stream: Stream, data: bytes) -> None:
@@ -86,7 +87,7 @@ class _Recording:
         if self._recorder is None:
             from doorward.sessions.output import OutputRecorder
 
-            self._recorder = OutputRecorder(self._home)
+            self._recorder = OutputRecorder(self._home, redact=self._redact)
         return self._recorder
 
 
@@ -140,6 +141,7 @@ class Supervisor:
         self._proxy_ready = False
         self._inspection = inspection
         self._runs = 0
+        self._redact = plan.configuration.text("replay.redact") == "write"
         self.notices: list[str] = list(plan.notices)
         """What a person should know, one sentence each."""
         if proxy is not None and self._proxy is None:
@@ -264,6 +266,8 @@ class Supervisor:
                 notices=launch.confinement.notices,
                 recorded=bool(launch.streams.inlets),
                 terminal=launch.streams.terminal is not None,
+                redacted=self._redact,
+                seal_to=self._plan.seal_to,
             )
             return self._attend(log, action, launch, request, verdict, started)
         except BaseException:
@@ -303,7 +307,7 @@ class Supervisor:
     def _start(self, request: Request) -> Launch:
         self._runs += 1
         run = str(self._runs)
-        recording = _Recording(self._plan.home)
+        recording = _Recording(self._plan.home, redact=self._redact)
         streams: Streams | None = None
         try:
             confinement = self._confine()

@@ -255,15 +255,16 @@ def exec(
     withheld: Sequence[str] = (),
     limits: Mapping[str, str] | None = None,
     notices: Sequence[str] = (),
-    output: Literal["recorded", "not-recorded"] = "recorded",
+    output: Literal["recorded", "redacted", "not-recorded"] = "recorded",
     terminal: bool = False,
+    sealed: Mapping[str, str] | None = None,
 ) -> Item:
     """What is about to start; written before it does. `enforcement` is `{"filesystem", "network", "process",
     "syscalls"}`, each `kernel`, `env-only` or `none`; `environment` and `fingerprint_key` come from `environment.py`.
     `withheld` are names of variables the command does not get, `limits` says of each that is set what holds it,
-    `notices` what is weaker than it looks.
+    `notices` what is weaker than it looks; `sealed` is an encrypted copy of the environment (`sealing.py`).
     """
-    return "exec", {
+    payload: Payload = {
         "turn": turn,
         "argv": list(argv),
         "cwd": cwd,
@@ -277,6 +278,9 @@ def exec(
         "output": output,
         "terminal": terminal,
     }
+    if sealed is not None:
+        payload["sealed_environment"] = dict(sealed)
+    return "exec", payload
 
 
 def network(turn: int, record: Mapping[str, Any]) -> Item:

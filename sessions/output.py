@@ -71,10 +71,19 @@ def blob_path(home: Home, digest: str, encoding: str = "zstd") -> str:
 
 
 class OutputRecorder:
-    """Fed while the command runs, finished once. `feed` and `finish` raise StoreError when the disk is full."""
+    """Fed while the command runs, finished once. `feed` and `finish` raise StoreError when the disk is full.
 
-    def __init__(self, home: Home) -> None:
+    With `redact` nothing that has the shape of a credential reaches the disk; sizes and digest are then those of what
+    is kept.
+    """
+
+    def __init__(self, home: Home, *, redact: bool = False) -> None:
         self._home = home
+        self._redacting: Redacting | None = None
+        if redact:
+            from doorward.sessions.redacting import Redacting  # where it was asked for only
+
+            self._redacting = Redacting()
         self._kept = bytearray()
         """All bytes so far; once there is a file, the head and then the latest bytes."""
         self._file: UnnamedFile | None = None
@@ -84,6 +93,11 @@ class OutputRecorder:
 
     def feed(self, stream: Stream, data: bytes) -> None:
         """The next bytes of one stream."""
+        if self._redacting is not None:
+            data = self._redacting.feed(stream, data)
+        self._keep(stream, data)
+
+    def _keep(self, stream: Stream, data: bytes) -> None:
         self._counts[stream] += len(data)
         if self._file is None:
             if len(self._kept) + len(data) <= WHOLE_LIMIT:
@@ -114,6 +128,9 @@ class OutputRecorder:
 
     def finish(self) -> OutputRecord:
         """The record; a blob is in its place when this returns."""
+        if self._redacting is not None:
+            for stream, rest in self._redacting.rest():
+                self._keep(stream, rest)
         stdout, stderr = self._counts["stdout"], self._counts["stderr"]
         if self._file is None or self._digest is None or self._frame is None:
             return OutputRecord(_text(self._kept), "", 0, stdout, stderr, None)

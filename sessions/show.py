@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from doorward.sessions.credentials import redacted
 from doorward.sessions.damage import Damage
 from doorward.sessions.harmless_text import harmless, harmless_line
 from doorward.sessions.items import command_line
@@ -47,7 +48,8 @@ def rendered(
     `session` is the id of the one to be shown, where the lines before its own are shared with others.
 
     `live`: a writer holds the session, so a turn without an end is running rather than cut off. `output_lines` None
-    shows all that the records hold. Nothing in the text can drive a terminal, whatever the records hold.
+    shows all that the records hold. Nothing in the text can drive a terminal, whatever the records hold, and
+    what has the shape of a credential stands as `[redacted: KIND]` (the records keep it).
     """
     paint = _painted if colour else _plain
     first = True
@@ -96,7 +98,7 @@ def _turn(turn: Turn, paint: Paint, live: bool, output_lines: int | None) -> Ite
     yield from _network(turn, paint)
     yield from _refusals(turn, paint)
     for who, text in turn.said:
-        yield f"  {who}: {harmless_line(text)}\n"
+        yield f"  {who}: {harmless_line(redacted(text))}\n"
     yield from _output(turn, paint, output_lines)
     if turn.long_lines:
         yield paint(f"  {turn.long_lines} records were too long to load\n", "yellow")
@@ -104,7 +106,7 @@ def _turn(turn: Turn, paint: Paint, live: bool, output_lines: int | None) -> Ite
 
 def _heading(turn: Turn) -> str:
     argv = turn.argv
-    what = command_line(argv) if argv is not None else turn.message
+    what = redacted(command_line(argv) if argv is not None else turn.message or "")
     number = "outside any turn" if turn.number is None else f"turn {turn.number}"
     return f"{number}  {harmless_line(what)}" if what else number
 
@@ -234,7 +236,7 @@ def _output(turn: Turn, paint: Paint, limit: int | None) -> Iterator[str]:
 
 
 def _lines(text: object) -> list[str]:
-    return harmless(text).removesuffix("\n").split("\n") if isinstance(text, str) and text else []
+    return harmless(redacted(text)).removesuffix("\n").split("\n") if isinstance(text, str) and text else []
 
 
 def _rest(count: int) -> Iterator[str]:

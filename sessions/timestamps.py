@@ -14,3 +14,13 @@ def rfc3339(now_ns: int) -> str:
         _second_text = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(second))
         _second = second
     return f"{_second_text}.{rest // 1_000_000:03d}Z"
+
+
+def seconds(text: str) -> float | None:
+    """Seconds since 1970 of such a text, of other writers' forms of it too; None where it is none."""
+    from datetime import datetime  # only what shows a session at its pace asks
+
+    try:
+        return datetime.fromisoformat(text).timestamp()
+    except ValueError:
+        return None

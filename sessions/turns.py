@@ -106,7 +106,7 @@ class Turn:
         kind, text = payload.get("type"), payload.get("message")
         if kind == "item_completed":
             # Codex's paginated mode has these instead of user_message and agent_message
-            kind, text = _item(payload.get("item"))
+            kind, text = item_text(payload.get("item"))
         if kind in ("user_message", "agent_message") and isinstance(text, str):
             if kind == "user_message" and self.message is None:
                 self.message = text
@@ -174,7 +174,7 @@ def parts(lines: Iterable[Line | Damage]) -> Iterator[Part]:
 _ITEMS = {"UserMessage": "user_message", "AgentMessage": "agent_message"}
 
 
-def _item(item: object) -> tuple[str, str | None]:
+def item_text(item: object) -> tuple[str, str | None]:
     """Kind and text of an item of Codex's paginated mode, as its legacy mode has them."""
     if not isinstance(item, dict) or item.get("type") not in _ITEMS:
         return "", None

@@ -28,7 +28,7 @@ _OPTIONS = (
 )
 
 
-_BELOW = {"prune": "sessions_prune", "import": "sessions_import"}
+_BELOW = {"prune": "sessions_prune", "import": "sessions_import", "seal-key": "seal_key"}
 
 
 def main(args: list[str]) -> int:

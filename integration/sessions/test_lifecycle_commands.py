@@ -64,6 +64,14 @@ def test_what_may_be_written_is_pinned_and_may_be_tightened(doorward: Any, tmp_p
     assert doorward("resume", session, "--", "touch", "made").status == 0
 
 
+def test_a_limited_network_stays_limited(doorward: Any) -> None:
+    session = doorward("run", "--json", "--network", "limited", "--", "true").document["session"]
+    assert doorward("resume", "--network", "proxied", session, "--", "true").status == 2
+    assert doorward("resume", session, "--", "true").status == 0
+    settings = [line["payload"]["doorward"] for line in doorward.lines(session) if line["type"] == "turn_context"]
+    assert [each["rules"]["limited"] for each in settings] == [True, True]
+
+
 def test_resume_without_a_command_tells_and_writes_nothing(doorward: Any, session: str) -> None:
     (path,) = doorward.rollouts()
     before = (path.read_bytes(), path.stat().st_mtime_ns)
