@@ -99,6 +99,8 @@ def gate_doors(verdict: Mapping[str, Any] | None) -> list[Door]:
     doors = []
     for gate in Gate:
         own = [reason for reason in reasons if reason.get("gate") == gate.value]
+        if not own and gate is Gate.HOOK:
+            continue  # no hook was asked: there was no such door
         if not own:
             if verdict is None:
                 doors.append(Door(f"gate {gate.value}", None, "unknown", ("no verdict is recorded",)))

@@ -22,9 +22,9 @@ from doorward.configuration_schema import NETWORK_OF_MODE
 from doorward.errors import UsageError
 from doorward.gates.action import Action
 from doorward.gates.dial import Dial
+from doorward.gates.policy_rules import Policy
 from doorward.gates.resolver import resolve
 from doorward.gates.verdict import Gate
-from doorward.gates.policy_rules import Policy
 from doorward.judgement import dial_for
 from doorward.launcher.interface import Mode, SandboxPolicy
 from doorward.named_tuple import NamedTuple

@@ -20,6 +20,37 @@ def told(doorward: Any, *words: str) -> dict[str, Any]:
     }
 
 
+def test_a_reset_under_a_forbidden_rule(doorward: Any) -> None:
+    """Nothing of it ran, and the rule that said no is named with its file and line."""
+    rules = doorward.home / "rules" / "default.rules"
+    rules.parent.mkdir(parents=True, mode=0o700)
+    rules.write_text(
+        'prefix_rule(pattern=["git", "reset", "--hard"], decision="forbidden", justification="it throws work away")\n'
+    )
+    (doorward.workspace / "work").write_text("mine")
+    ran = doorward("run", "--json", "--name", "reset", "--", "git", "reset", "--hard", "HEAD~3")
+    assert ran.document["exit_code"] == 126
+    found = told(doorward, "reset#1")
+    policy = found["doors"]["gate policy"]
+    assert (policy["could"], policy["did"]) == (True, "refused")
+    assert "default.rules:1" in policy["why"][0]
+    assert "it throws work away" in policy["why"][0]
+    assert found["doors"]["sandbox"]["did"] == "not reached"
+    assert found["parts"]["environment"]["rebuilt"] == "no"
+    assert found["contradictions"] == []
+    # wrapped in a shell it is the same door, and another policy can be tried on both
+    doorward("run", "--session", "reset", "--", "sh", "-c", "git reset --hard HEAD~3")
+    assert told(doorward, "reset#2")["doors"]["gate policy"]["did"] == "refused"
+    other = doorward.workspace / "other.rules"
+    other.write_text('prefix_rule(pattern=["git", "push"], decision="forbidden")\n')
+    judged = doorward("replay", "--json", "--against", str(other), "reset")
+    assert judged.status == 0
+    assert [change["was"] for change in judged.document["changes"]] == ["deny", "deny"]
+    doorward("run", "--name", "push", "-a", "never", "--", "git", "push", "--dry-run")
+    assert doorward("replay", "--against", str(rules), "push").status == 0
+    assert doorward("replay", "--against", str(other), "push").status == 1
+
+
 def test_an_outbound_call_with_a_token(doorward: Any) -> None:
     """Who said no, was the token there, and can it be shown without the token being stored?"""
     call = 'curl -sS -H "X-Key: $BUILD_TAG" http://b.test/'

@@ -77,6 +77,11 @@ def test_every_door_is_there_in_its_order() -> None:
     assert contradictions(found) == []
 
 
+def test_a_hook_that_was_asked_is_a_door() -> None:
+    found = explained(turn_of(verdict("deny", "hook"), refusal(host=None), seen(refusals=[4], output=None)))
+    assert doors(found)["gate hook"] == (True, "refused")
+
+
 def test_a_gate_that_refused_and_those_after_it() -> None:
     refused = refusal(host=None, gate="policy")
     found = explained(turn_of(verdict("deny", "policy"), refused, seen(refusals=[4], output=None)))
