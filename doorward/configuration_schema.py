@@ -255,6 +255,13 @@ KEYS: Final = (
         option="--pass-env",
     ),
     Key(
+        "sandbox.explain",
+        Kind.SWITCH,
+        False,
+        "Watch calls that change something, and say at the end of a run that failed which of them the sandbox refused",
+        option="--explain-denials",
+    ),
+    Key(
         "limits.memory",
         Kind.SIZE,
         None,

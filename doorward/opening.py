@@ -72,6 +72,7 @@ def plan_for(options: Mapping[str, Any], env: Mapping[str, str]) -> Plan:
         local_binding=bool(configuration.value("macos.local_binding")),
         trust_service=bool(configuration.value("macos.trust_service")),
         user=None if user is None else user.identity,
+        explain=configuration.value("sandbox.explain"),
         limits=Limits(*(configuration.value(f"limits.{name}") for name in Limits._fields)),
     )
     if pinned is not None:

@@ -11,10 +11,13 @@ _MOST_LINES: Final = 12
 def summarize(refusals: Iterable[Mapping[str, object]]) -> list[str]:
     """Lines for a person: one a place and reason, with its count and the exact option; none without refusals."""
     groups: dict[tuple[str, str, str], int] = {}
+    firsts: dict[str, tuple[str, str, str]] = {}
     for refusal in refusals:
-        groups[_place(refusal), _why(refusal), str(refusal.get("hint") or "")] = (
-            groups.get((_place(refusal), _why(refusal), str(refusal.get("hint") or "")), 0) + 1
-        )
+        key = _place(refusal), _why(refusal), str(refusal.get("hint") or "")
+        if refusal.get("operation") and key[2]:
+            # one path that is granted lets many others through: told once, by the first
+            key = firsts.setdefault(key[2], key)
+        groups[key] = groups.get(key, 0) + 1
     if not groups:
         return []
     total = sum(groups.values())

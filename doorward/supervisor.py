@@ -485,6 +485,13 @@ class Supervisor:
             raise EngineError(failure.sentence, failure.remedy)
         status = final_status(waited)
         recorded = launch.recording.finish() if launch.streams.inlets else None
+        if status != 0:
+            for denied in waited.outcome.denied:
+                from doorward.sandbox_refusal import refusal_of_denied
+
+                body = refusal_of_denied(denied, self._plan.sandbox)
+                log.refusal(body)
+                refusals.append(body)
         proxied = self._proxy is not None and not waited.proxy_stopped
         if status != 0 and proxied and not refusals and recorded is not None:
             from doorward.past_the_proxy import hint  # for few runs only

@@ -247,6 +247,10 @@ def explain_step(
                 f"The names to protect cannot be written down in doorward's folder: {reason}.",
                 "Make $DOORWARD_HOME writable, on a file system that has O_TMPFILE.",
             )
+        case "denials":
+            return LaunchFailure(
+                "sandbox", f"Calls cannot be watched to explain refusals: {reason}.", "Leave out --explain-denials."
+            )
         case "limits":
             return LaunchFailure("sandbox", f"The limits of the run cannot be set: {reason}.", _DOCTOR)
         case "scope":

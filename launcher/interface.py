@@ -86,6 +86,7 @@ class SandboxPolicy(NamedTuple):
     replaced: tuple[tuple[str, str], ...] = ()
     user: Identity | None = None
     limits: Limits = Limits()
+    explain: bool = False  # watch calls that change something, to tell which of them the sandbox refused
     # macOS has no network namespace and one trust service for the whole machine
     local_binding: bool = False  # servers on localhost may be bound, and every port there dialled
     trust_service: bool = True  # the system verifies certificates for programs that have no store of their own
@@ -126,6 +127,17 @@ class Undone(NamedTuple):
     detail: str = ""
 
 
+class Denied(NamedTuple):
+    """Something the sandbox refused while the command ran. `why` is `outside` (of what may be written), `protected`
+    (or read-only, in the midst of it), `hidden`, `private` (the sandbox has a folder of its own there) or `socket`;
+    `grant` is the path that would have to be granted."""
+
+    path: str
+    operation: str
+    why: str
+    grant: str
+
+
 class LaunchFailure(NamedTuple):
     """Why the command did not start. Nothing of it ran, and what stands on its stderr is not its own."""
 
@@ -143,6 +155,7 @@ class Outcome(NamedTuple):
     failure: LaunchFailure | None = None
     undone: tuple[Undone, ...] = ()
     limits_hit: tuple[LimitHit, ...] = ()
+    denied: tuple[Denied, ...] = ()
 
 
 class SandboxUnavailable(Exception):

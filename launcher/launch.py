@@ -37,6 +37,8 @@ class Launch(NamedTuple):
     limits: Limits
     held: tuple[tuple[str, str], ...]  # each limit that is set, and what holds it
     cgroup: str  # below which the run gets a control group, empty for none
+    watching: str  # the filter that watches calls, as `program`, empty for none
+    calls: tuple[tuple[int, int], ...]  # its system calls: number, and index into `denial_calls.WATCHED`
     stdio: Stdio
     handover: int = -1
 
@@ -64,7 +66,7 @@ def launch_from(line: bytes, descriptors: Sequence[int]) -> Launch:
     """The launch in a line made by `to_line`, with the descriptors that came with it."""
     *values, given = loads(line)
     plan, bubblewrap, network, fresh_proc, argv, cwd, env, program, run, policy_id, deadline_s, *last = values
-    cache_dir, scoped, user, limits, held, cgroup = last
+    cache_dir, scoped, user, limits, held, cgroup, watching, calls = last
     numbers = dict(zip(given, descriptors, strict=True))
     stdin, stdout, stderr, terminal, handover = (numbers.get(name, -1) for name in _NAMES)
     return Launch(
@@ -85,6 +87,8 @@ def launch_from(line: bytes, descriptors: Sequence[int]) -> Launch:
         limits=Limits(*limits),
         held=tuple((name, holder) for name, holder in held),
         cgroup=cgroup,
+        watching=watching,
+        calls=tuple((number, index) for number, index in calls),
         stdio=Stdio(stdin, stdout, stderr, None if terminal < 0 else terminal),
         handover=handover,
     )

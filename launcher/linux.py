@@ -12,6 +12,7 @@ from doorward.launcher.command_check import check_form, check_start, failed
 from doorward.launcher.interface import (
     PROXY_PORT,
     Command,
+    Denied,
     Enforcement,
     LaunchFailure,
     Mode,
@@ -143,6 +144,10 @@ class LinuxConfinement:
         self._cgroup = ""
         if policy.limits.set_values():
             self._share_out_limits()
+        self._watching = ""
+        self._calls: tuple[tuple[int, int], ...] = ()
+        if policy.explain and confined:
+            self._watch_for_denials()
 
     @property
     def enforcement(self) -> Enforcement:
@@ -235,6 +240,19 @@ class LinuxConfinement:
         self._held, self._cgroup = shared.held, shared.cgroup
         self._notices += shared.notices
 
+    def _watch_for_denials(self) -> None:
+        from doorward.launcher.denial_filter import watching_program  # for runs that are explained only
+
+        if not self._namespaces():
+            self._notices += ("What the sandbox refuses cannot be explained where only bubblewrap makes namespaces.",)
+            return
+        try:
+            program = watching_program(self._policy.cache_dir, reads=bool(self._policy.deny_read))
+        except SandboxUnavailable as error:
+            self._notices += (f"What the sandbox refuses cannot be explained: {error.sentence}",)
+            return
+        self._watching, self._calls = program.code.hex(), tuple(program.calls.items())
+
     def settle_for_what_holds(self) -> None:
         """Tries a start, and goes without a fresh /proc where that is all that is missing."""
         command = Command(("/",), "/", {})
@@ -289,6 +307,8 @@ class LinuxConfinement:
             limits=self._policy.limits,
             held=tuple(self._held.items()),
             cgroup=self._cgroup,
+            watching=self._watching,
+            calls=self._calls,
             stdio=stdio,
             handover=-1 if handover is None else handover.fileno(),
         )
@@ -344,6 +364,9 @@ class LinuxConfinement:
 
                 hit = limits_hit(self._policy.limits, Measured(*seen))
                 outcome = outcome._replace(limits_hit=hit)
+            if self._watching:
+                denied = tuple(Denied(*each) for each in report.get("denied", ()))
+                outcome = outcome._replace(denied=denied)
             return outcome
         looked = Looked(*outcome) if outcome.step else self._look_again(command)
         undone = tuple(Undone(*entry) for entry in report.get("undone", ()))

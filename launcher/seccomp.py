@@ -16,6 +16,7 @@ from doorward.start_json import dumps
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
 # Part of the rules' digest: raise it when the way rules become a filter changes.
@@ -28,14 +29,18 @@ def filter_bytes(cache_dir: str, machine: str | None = None) -> bytes:
     """The filter for this machine. Raises SandboxUnavailable where it cannot be built."""
     machine = machine or os.uname().machine
     rules = refused_calls(machine)
-    source = sha256(_BUILD + machine.encode() + dumps(rules).encode()).hexdigest()[:16]
-    prefix = f"seccomp-{source}-"
+    return cached_program(cache_dir, "seccomp", _BUILD + machine.encode() + dumps(rules).encode(), lambda: build(rules))
+
+
+def cached_program(cache_dir: str, kind: str, rules: bytes, build: Callable[[], bytes]) -> bytes:
+    """What was kept of `kind` for these rules, else what `build` makes of them."""
+    prefix = f"{kind}-{sha256(rules).hexdigest()[:16]}-"
     for name in _list(cache_dir):
         if name.startswith(prefix) and name.endswith(".bpf"):
             program = _read(f"{cache_dir}/{name}")
             if program and name == f"{prefix}{sha256(program).hexdigest()}.bpf":
                 return program
-    program = build(rules)
+    program = build()
     _write(cache_dir, f"{prefix}{sha256(program).hexdigest()}.bpf", program)
     return program
 
@@ -65,14 +70,15 @@ def build(rules: tuple[Refused, ...]) -> bytes:
                     for c, value in zip(rule.when, values, strict=True)
                 ]
                 wanted.add_rule(pyseccomp.ERRNO(rule.error), number, *arguments)
-        return _export(wanted)
+        return export(wanted)
     except OSError as error:
         raise SandboxUnavailable(
             f"The system call filter cannot be built: libseccomp says {error}.", "Update libseccomp."
         ) from error
 
 
-def _export(wanted: Any) -> bytes:
+def export(wanted: Any) -> bytes:
+    """A libseccomp filter as BPF instructions."""
     memory = os.memfd_create("seccomp", os.MFD_CLOEXEC)
     try:
         with os.fdopen(os.dup(memory), "wb") as file:

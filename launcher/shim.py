@@ -21,7 +21,7 @@ import os
 import select
 import sys
 import time
-from _socket import AF_UNIX, CMSG_SPACE, MSG_CMSG_CLOEXEC, SOCK_STREAM
+from _socket import AF_UNIX, CMSG_SPACE, MSG_CMSG_CLOEXEC, SOCK_CLOEXEC, SOCK_STREAM, socketpair
 from _socket import socket as Socket
 
 from doorward.launcher import namespaces, shim_signals
@@ -43,6 +43,8 @@ if TYPE_CHECKING:
 
     from doorward.launcher.cgroups import Cgroup
     from doorward.launcher.cpu_time import Budget
+    from doorward.launcher.denial_listener import DenialListener
+    from doorward.launcher.denials import Denials
     from doorward.launcher.limits import Measured
 else:
     import _signal as signal  # the same functions without the enums, which cost 0.5 ms
@@ -103,6 +105,8 @@ class Shim:
         self._limited = False
         self._measured: Measured
         self._cgroup: Cgroup | None = None
+        self._denials: Denials | None = None
+        self._listener: DenialListener | None = None
 
     def live(self, flags: int) -> None:
         """Set up, start, attend, undo, report."""
@@ -138,6 +142,8 @@ class Shim:
                 self._guard.close()
         if self._limited:
             result["measured"] = list(self._measured)
+        if self._denials is not None:
+            result["denied"] = [list(denied) for denied in self._denials.found]
         result["undone"] = [list(undone) for undone in _shortened(self._keeper.report)]
         try:
             os.write(self._channel, dumps(result).encode() + b"\n")
@@ -274,24 +280,56 @@ class Shim:
 
             adopt_orphans()
         group = "" if self._cgroup is None else self._cgroup.path
+        watcher, watched = self._watcher(launch)
         child = os.fork()
         if child == 0:
             Starter(
-                launch, self._ours_first, self._block, status_writer, fault_writer, own, self._inherited, group
+                launch, self._ours_first, self._block, status_writer, fault_writer, own, self._inherited, group, watched
             ).start()
         self._started = child
         for descriptor in (status_writer, fault_writer, own, *_distinct(launch.stdio)):
             os.close(descriptor)
-        return self._attend(launch, fault)
+        if watched >= 0:
+            os.close(watched)
+        return self._attend(launch, fault, watcher)
+
+    def _watcher(self, launch: Launch) -> tuple[int, int]:
+        """A channel over which the starter sends the listener of its filter; -1 where nothing is watched."""
+        if not launch.watching:
+            return -1, -1
+        from doorward.launcher.denials import Denials
+
+        self._denials = Denials(tuple(path for _, paths in launch.plan.masks for path in paths))
+        ours, theirs = socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC)
+        return ours.detach(), theirs.detach()
+
+    def _take_listener(self, watcher: int, launch: Launch) -> None:
+        """Nothing comes if the starter failed before it."""
+        from doorward.launcher.denial_listener import DenialListener
+
+        assert self._denials is not None
+        channel = Socket(AF_UNIX, SOCK_STREAM, 0, watcher)
+        _, ancillary, _, _ = channel.recvmsg(1, CMSG_SPACE(4), MSG_CMSG_CLOEXEC)
+        channel.close()
+        for _, _, rights in ancillary:
+            self._listener = DenialListener(
+                int.from_bytes(rights[:4], sys.byteorder),
+                dict(launch.calls),
+                self._denials,
+                starter=self._started,
+                bubblewrap=launch.bubblewrap,
+            )
 
     # --- the life of the run
 
-    def _attend(self, launch: Launch, fault: int) -> dict[str, Any]:
+    def _attend(self, launch: Launch, fault: int, watcher: int = -1) -> dict[str, Any]:
         ended = os.pidfd_open(self._started)
         watch = DirectoryWatch(self._keeper.directories)
         poll = select.poll()
         for descriptor in (ended, self._channel, self._supervisor, self._status, fault, watch):
             poll.register(descriptor, select.POLLIN)
+        if watcher >= 0:
+            poll.register(watcher, select.POLLIN)
         patience = time.monotonic() + launch.deadline_s
         alive = not launch.bubblewrap
         status = b""
@@ -310,6 +348,14 @@ class Shim:
             )
             ready = dict(poll.poll(timeout))
             now = time.monotonic()
+            if watcher in ready:
+                poll.unregister(watcher)
+                self._take_listener(watcher, launch)
+                if self._listener is not None:
+                    poll.register(self._listener, select.POLLIN)
+            listener = self._listener
+            if listener is not None and listener.fileno() in ready and not listener.serve():
+                poll.unregister(listener)
             if self._supervisor in ready:
                 poll.unregister(self._supervisor)
                 killed = True

@@ -6,6 +6,9 @@ import errno
 import fcntl
 import os
 import select
+import sys
+from _socket import AF_UNIX, SCM_RIGHTS, SOCK_STREAM, SOL_SOCKET
+from _socket import socket as Socket
 
 from doorward.launcher import shim_signals
 from doorward.launcher.identity import become, become_root
@@ -34,6 +37,7 @@ class Starter:
         shim: int,
         ignored: tuple[int, ...],
         cgroup: str = "",
+        watcher: int = -1,
     ) -> None:
         self._launch = launch
         self._plan = launch.plan
@@ -44,6 +48,7 @@ class Starter:
         self._shim = shim
         self._ignored = ignored
         self._cgroup = cgroup
+        self._watcher = watcher
         self._step = "start"
 
     def start(self) -> NoReturn:
@@ -135,12 +140,26 @@ class Starter:
             sources.append(_memory("command", plan.carried.encode()))
         else:
             argv += ("--", *self._launch.argv)
+        self._watch()
         self._place(sources)
         shim_signals.give(self._ignored)
         words = [os.fsencode(text) for text in argv]
         self._set_limits()
         self._step = "exec bwrap"
         os.execve(path, words, {})
+
+    def _watch(self) -> None:
+        """From here on the shim hears of calls that change something, and must answer for them to go on."""
+        if not self._launch.watching:
+            return
+        from doorward.launcher.denial_filter import install
+
+        self._step = "denials"
+        listener = install(bytes.fromhex(self._launch.watching))
+        channel = Socket(AF_UNIX, SOCK_STREAM, 0, self._watcher)
+        channel.sendmsg([b"x"], [(SOL_SOCKET, SCM_RIGHTS, listener.to_bytes(4, sys.byteorder))])
+        channel.close()
+        os.close(listener)
 
     def _set_limits(self) -> None:
         """Last, since they hold for this process too."""

@@ -32,6 +32,7 @@ POLICY_OPTIONS = (
     Option("config", "any configuration key", "KEY=VALUE", "c", repeat=True),
     Option("profile", "a profile of $DOORWARD_HOME/profiles", "NAME"),
     Option("require", "refuse to run with less than this (default full)", "LEVEL", choices=("full", "best-effort")),
+    Option("explain-denials", "if the command fails, say what the sandbox refused it (makes changes of files slower)"),
     Option("memory", "no more memory than this (512M, 2G)", "SIZE"),
     Option("pids", "no more processes and threads than this", "N"),
     Option("cpu-time", "no more processor time than this (90s, 5m)", "DURATION"),
@@ -75,6 +76,8 @@ def opening_of(command: str, parsed: Parsed) -> dict[str, Any]:
     """The document `opening.open_supervisor` reads, from the options given."""
     flags: dict[str, object] = {key: parsed.last(name) for name, key in _FLAGS.items() if parsed.has(name)}
     flags |= {key: _number(parsed.last(name)) for name, key in _NUMBERS.items() if parsed.has(name)}
+    if parsed.has("explain-denials"):
+        flags["sandbox.explain"] = True
     flags |= {key: list(parsed.all(name)) for name, key in _LISTS.items() if parsed.has(name)}
     if parsed.has("observe"):
         flags["network.observe"] = True

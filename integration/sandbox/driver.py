@@ -114,6 +114,7 @@ class Driver:
             "signal": outcome.signal,
             "failure": list(outcome.failure) if outcome.failure else None,
             "limits_hit": [list(hit) for hit in outcome.limits_hit],
+            "denied": [list(each) for each in outcome.denied],
             "undone": [list(undone) for undone in outcome.undone],
             "stdout": self.output["stdout"].decode("utf-8", "surrogateescape"),
             "stderr": self.output["stderr"].decode("utf-8", "surrogateescape"),

@@ -26,6 +26,8 @@ def launch(stdio=Stdio(3, 4, 5), handover=-1, user=None):  # noqa: B008
         user=user,
         limits=Limits(memory=1 << 40, cpu_time=0.5),
         held=(("memory", "cgroup"), ("cpu_time", "doorward")),
+        watching="ff00",
+        calls=((2, 0), (257, 1)),
         cgroup="/sys/fs/cgroup/a",
         stdio=stdio,
         handover=handover,

@@ -143,3 +143,11 @@ def test_the_door_is_light_to_load():
         [sys.executable, "-I", "-S", "-c", code, str(root)], capture_output=True, text=True, check=True, timeout=60
     )
     assert set(done.stdout.split()) & HEAVY == set()
+
+
+def test_refusals_that_cannot_be_explained_are_said_to_be_so(prepare, monkeypatch):
+    """Where AppArmor leaves namespaces to bubblewrap, a filter before it could keep it from its profile."""
+    monkeypatch.setattr(linux, "_allowed", lambda namespaces: 0)
+    assert any("cannot be explained" in notice for notice in prepare(explain=True).notices)
+    assert prepare(explain=True, mode="danger-full-access", network="full").notices == ()
+    assert prepare().notices == ()

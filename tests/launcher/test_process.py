@@ -17,7 +17,7 @@ DEADLINE_S = 20
 
 
 def launch(plan=Plan(), stdio=Stdio(-1, -1, -1)):  # noqa: B008
-    limits = None, Limits(), (), ""
+    limits = None, Limits(), (), "", "", ()
     return Launch(plan, "/bwrap", False, True, ("true",), "/", (), "", "", "", 1.0, "/c", False, *limits, stdio)
 
 
