@@ -148,6 +148,21 @@ def test_always_writes_the_rule_that_was_shown(doorward: Any, observation: Any) 
     assert file.parent.stat().st_mode & 0o777 == 0o700
 
 
+def test_a_rule_that_was_kept_holds_in_the_next_run_and_for_those_words_alone(doorward: Any, observation: Any) -> None:
+    """P-AP-20: restart, another directory, other words."""
+    process = doorward.start("run", "--json", "--", "rm", "-f", "a")
+    doorward.answer("allow", "--always", doorward.question()["id"])
+    assert observation(process)["exit_code"] == 0
+    (doorward.workspace / "sub").mkdir()
+    for command in (("rm", "-f", "a"), ("bash", "-lc", "rm -f a")):
+        seen = observation(doorward.start("run", "--json", "-C", "sub", "--", *command))
+        assert seen["exit_code"] == 0 and "default.rules:1" in json.dumps(seen["verdict"])
+    assert doorward.quiet()
+    process = doorward.start("run", "--json", "--", "rm", "-f", "b")
+    doorward.answer("deny", doorward.question()["id"])
+    assert observation(process)["exit_code"] == 126
+
+
 def test_always_is_not_offered_for_a_network_tool(doorward: Any, observation: Any) -> None:
     """P-AP-20"""
     process = doorward.start("run", "--json", "-a", "untrusted", "--", "curl", "-s", "http://allowed.test/ip")
@@ -162,10 +177,12 @@ def test_always_is_not_offered_for_a_network_tool(doorward: Any, observation: An
 
 def test_an_approved_command_has_not_opened_the_network(doorward: Any, origin: Any, observation: Any) -> None:
     """P-PP-18"""
+    (doorward.home / "rules").mkdir(mode=0o700)
+    (doorward.home / "rules" / "house.rules").write_text('prefix_rule(pattern=["curl"], decision="prompt")\n')
     fetch = ("curl", "-sS", "-o", "/dev/null", "-w", "%{http_code}", origin.url)
-    process = doorward.start("run", "--json", "-a", "untrusted", *origin.pin, "--", *fetch)
+    process = doorward.start("run", "--json", "--allow", "allowed.test", *origin.pin, "--", *fetch)
     asked = doorward.question()
-    assert asked["kind"] == "shell"
+    assert asked["kind"] == "shell" and "house.rules:1" in asked["why"][0]
     doorward.answer("allow", "--session", asked["id"])
     host = doorward.question()
     assert (host["kind"], host["host"]) == ("network", "b.test"), "the host is another question"
