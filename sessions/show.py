@@ -145,7 +145,21 @@ def _verdict(turn: Turn, paint: Paint) -> Iterator[str]:
             yield f"    {gate:<10} {effect:<14} {_text(reason.get('sentence'))}"
             yield paint(f"  [{_text(reason.get('switch'))}]\n", "dim") if reason.get("switch") else "\n"
     for answer in turn.answers:
-        yield f"    asked      answered {_text(answer.get('answer'))}\n"
+        how = [_text(answer[key]) for key in ("scope", "channel") if answer.get(key)]
+        yield f"    asked      answered {_text(answer.get('answer'))}{f' ({", ".join(how)})' if how else ''}\n"
+    for each in turn.beside:
+        yield f"    {_beside(each)}\n"
+
+
+def _beside(payload: JsonObject) -> str:
+    if payload.get("type") == "review":
+        because = f": {_text(payload['reason'])}" if payload.get("reason") else ""
+        return f"review     {_text(payload.get('by'))} {_text(payload.get('status'))}{because}"
+    argv = payload.get("argv")
+    words = command_line([str(word) for word in argv]) if isinstance(argv, list) else ""
+    ended = payload.get("type") == "hook_ended"
+    how = f"exit {_text(payload.get('exit_code'))}" if ended else "was not run"
+    return f"hook       {_text(payload.get('event'))} {harmless_line(words)} {how}"
 
 
 def _held(turn: Turn, paint: Paint) -> Iterator[str]:

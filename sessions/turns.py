@@ -71,6 +71,8 @@ class Turn:
         """Connections that were opened and whose end is not recorded, by their id."""
         self.answers: list[JsonObject] = []
         """What was answered when somebody was asked."""
+        self.beside: list[JsonObject] = []
+        """What the reviewer said, and what hooks did, in order."""
         self.said: list[tuple[str, str]] = []
         """(`user` or `agent`, text cut to SAID_LIMIT characters) of an agent's conversation, `message` left out."""
         self.long_lines = 0
@@ -116,6 +118,8 @@ class Turn:
             self.unfinished[_key(payload, "connection")] = payload
         elif kind == "approval_answered":
             self.answers.append(payload)
+        elif kind in ("review", "hook_ended", "hook_refused"):
+            self.beside.append(payload)
         elif turn_change(line.type, payload) == "ended":
             self.ended_at = line.timestamp
             self.ending = "interrupted" if kind == "turn_aborted" else "complete"

@@ -9,8 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from doorward.gates.action import Action
+from doorward.gates.answer import Answer, settle
+from doorward.gates.approval_key import approval_key
 from doorward.gates.dial import ApprovalPolicy, Dial, NetworkMode, SandboxMode, Trust
 from doorward.gates.policy_match import PolicyDecision, PolicyMatch
+from doorward.gates.refusal import refusal_of
 from doorward.gates.resolver import resolve
 from doorward.gates.review import Review, ReviewStatus
 from doorward.gates.verdict import Effect, Gate
@@ -201,3 +204,25 @@ def test_declaring_more_never_loosens(dial: Dial, action: Action) -> None:
     base = strictness(dial, action)
     assert strictness(dial, action._replace(writes=(*action.writes, "/etc/hosts"))) >= base
     assert strictness(dial, action._replace(network_to=(*action.network_to, ("c.test", 1)))) >= base
+
+
+@given(DIALS, ACTIONS, ACTIONS)
+def test_an_approval_is_of_one_action_and_lifts_no_deny(dial: Dial, action: Action, other: Action) -> None:
+    mine, theirs = approval_key(dial, action), approval_key(dial, other)
+    base = resolve(dial, action)
+    if mine != theirs:
+        assert resolve(dial._replace(approvals=frozenset({theirs})), action) == base
+    approved = resolve(dial._replace(approvals=frozenset({mine})), action)
+    if base.verdict is Effect.DENY and base.gate not in (Gate.GUARDIAN, Gate.APPROVAL):
+        assert approved == base
+    else:
+        assert approved.verdict is Effect.ALLOW
+
+
+@given(DIALS, ACTIONS)
+def test_the_answer_of_nobody_is_a_deny_with_a_reason(dial: Dial, action: Action) -> None:
+    verdict = resolve(dial, action)
+    if verdict.verdict is Effect.ASK:
+        settled = settle(verdict, Answer.NOBODY, "approvals")
+        assert settled.verdict is Effect.DENY and settled.reasons[:-1] == verdict.reasons
+        assert refusal_of(settled)["message"]

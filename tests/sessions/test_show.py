@@ -236,3 +236,21 @@ def test_any_shape_is_shown_somehow(records: list[tuple[str, int, object]]) -> N
     keys = sorted({*REFUSAL, *more.split()})
     lines = [Line(type, {keys[at % len(keys)]: value}) for type, at, value in records]
     render([*session(*start()), *lines]).encode()
+
+
+def test_answers_reviews_and_hooks_stand_under_the_verdict() -> None:
+    shown = render(
+        session(
+            *start(),
+            items.event(1, {"type": "review", "by": "guardian.command", "status": "failed", "reason": "exit\x1b status 1"}),
+            items.event(1, {"type": "approval_answered", "id": "a", "answer": "yes", "scope": "session", "channel": "q"}),
+            items.event(1, {"type": "hook_ended", "event": "before_exec", "argv": ["./x", "a b"], "exit_code": 0}),
+            items.event(1, {"type": "hook_refused", "event": "after_exec", "argv": ["./y"]}),
+            items.event(1, {"type": "hook_ended", "event": 1, "argv": "nonsense"}),
+            items.verdict(1, {"verdict": "allow", "gate": "approval", "reasons": REASONS}, argv=ARGV, cwd="/w"),
+        )
+    )
+    assert "    asked      answered yes (session, q)\n" in shown
+    assert "    review     guardian.command failed: exit" in shown and "\x1b" not in shown
+    assert "    hook       before_exec ./x 'a b' exit 0\n" in shown
+    assert "    hook       after_exec ./y was not run\n" in shown
