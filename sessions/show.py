@@ -145,8 +145,8 @@ def _verdict(turn: Turn, paint: Paint) -> Iterator[str]:
             yield f"    {gate:<10} {effect:<14} {_text(reason.get('sentence'))}"
             yield paint(f"  [{_text(reason.get('switch'))}]\n", "dim") if reason.get("switch") else "\n"
     for answer in turn.answers:
-        how = [_text(answer[key]) for key in ("scope", "channel") if answer.get(key)]
-        yield f"    asked      answered {_text(answer.get('answer'))}{f' ({", ".join(how)})' if how else ''}\n"
+        how = ", ".join(_text(answer[key]) for key in ("scope", "channel") if answer.get(key))
+        yield f"    asked      answered {_text(answer.get('answer'))}{f' ({how})' if how else ''}\n"
     for each in turn.beside:
         yield f"    {_beside(each)}\n"
 

@@ -242,8 +242,8 @@ def test_answers_reviews_and_hooks_stand_under_the_verdict() -> None:
     shown = render(
         session(
             *start(),
-            items.event(1, {"type": "review", "by": "guardian.command", "status": "failed", "reason": "exit\x1b status 1"}),
-            items.event(1, {"type": "approval_answered", "id": "a", "answer": "yes", "scope": "session", "channel": "q"}),
+            items.event(1, {"type": "review", "by": "guardian.command", "status": "failed", "reason": "exit\x1b 1"}),
+            items.event(1, {"type": "approval_answered", "answer": "yes", "scope": "session", "channel": "q"}),
             items.event(1, {"type": "hook_ended", "event": "before_exec", "argv": ["./x", "a b"], "exit_code": 0}),
             items.event(1, {"type": "hook_refused", "event": "after_exec", "argv": ["./y"]}),
             items.event(1, {"type": "hook_ended", "event": 1, "argv": "nonsense"}),
