@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
+from typing import Any
 
 from doorward.gates.action import Action
 from doorward.gates.approval_key import approval_key
@@ -110,7 +111,7 @@ def _with(asked: Action, **fields: object) -> str:
 
 
 def _guardian() -> Iterable[str]:
-    on = {"approval_policy": "never", "features": frozenset({"guardian_approval"})}
+    on: dict[str, Any] = {"approval_policy": "never", "features": frozenset({"guardian_approval"})}
     statuses = (
         ("says yes", ReviewStatus.ALLOWED),
         ("says no", ReviewStatus.DENIED),
@@ -195,12 +196,13 @@ def _policy() -> Iterable[str]:
         matches = () if decision is None else (PolicyMatch(decision, "rule", "default.rules:1"),)
         return cell(dial(policy=lambda _: matches, **fields), each)
 
-    for name, fields in (
+    settings: tuple[tuple[str, dict[str, Any]], ...] = (
         ("`-a on-request`", {}),
         ("`-a untrusted`", {"approval_policy": "untrusted"}),
         ("`-a never`", {"approval_policy": "never"}),
         ("bypassed", {"bypass_approvals_and_sandbox": True}),
-    ):
+    )
+    for name, fields in settings:
         yield _table(
             name,
             ["no rule", *(f"`{decision}`" for decision in PolicyDecision)],
