@@ -70,10 +70,6 @@ class Pending:
                 connection, _ = self._listener.accept()
             except OSError:
                 return  # it has left again
-            if not _is_outside(connection):
-                _tell(connection, "an answer from inside a sandbox does not count")
-                connection.close()
-                return
             connection.setblocking(False)
             self._conversations[connection.fileno()] = (connection, bytearray())
             return
@@ -92,6 +88,9 @@ class Pending:
             connection.close()
 
     def _answered(self, connection: socket.socket, line: bytes) -> None:
+        if not _is_outside(connection):
+            _tell(connection, "an answer from inside a sandbox does not count")
+            return
         try:
             document = json.loads(line)
             reply = Reply(Answer(document["answer"]), Scope(document["scope"]))

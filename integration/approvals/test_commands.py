@@ -192,8 +192,8 @@ def test_an_approved_command_has_not_opened_the_network(doorward: Any, origin: A
 
 
 def test_the_sandboxed_side_cannot_answer(doorward: Any, observation: Any) -> None:
-    """While one question waits, a command of another run does not find it; without a boundary for files it does, and
-    its answer does not count."""
+    """While one question waits, a command of another run does not find it, and without a boundary for files it cannot
+    reach it."""
     # not below /tmp, of which the sandbox has its own
     with tempfile.TemporaryDirectory(dir="/var/tmp") as folder:
         doorward.home = Path(folder)
@@ -208,7 +208,7 @@ def test_the_sandboxed_side_cannot_answer(doorward: Any, observation: Any) -> No
         say = shlex.join(["printf", '{"answer": "yes", "scope": "once"}\\n'])
         talk = f"{say} | curl -sS -m 5 --http0.9 --unix-socket {path} -T - http://localhost/"
         inside = doorward("run", "-s", "danger-full-access", "--", "sh", "-c", talk)
-        assert "from inside a sandbox does not count" in inside.stdout, inside.stderr
+        assert '"taken": true' not in inside.stdout and inside.returncode != 0
         assert [row["id"] for row in doorward.waiting()] == [asked["id"]]
         doorward.answer("deny", asked["id"])
         assert observation(process)["exit_code"] == 126

@@ -175,6 +175,19 @@ def test_nonsense_answers_nothing(home: Home, ask: Ask, line: bytes) -> None:
     assert pending.reply is None and waiting(home) == [pending.question]
 
 
+def test_an_answer_from_another_process_namespace_does_not_count(
+    home: Home, ask: Ask, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pending = ask()
+    monkeypatch.setattr("doorward.pending.os.readlink", lambda path: path)  # /proc/PID/… is not /proc/self/…
+    told: list[str] = []
+    thread = in_the_background(lambda: told.append(answer(home, pending.question, YES)))
+    pump(pending)
+    thread.join(20)
+    assert told == ["an answer from inside a sandbox does not count"]
+    assert pending.reply is None
+
+
 def test_who_says_nothing_or_too_much_holds_nobody_up(home: Home, ask: Ask) -> None:
     from doorward.pending_queue import _connected
 
