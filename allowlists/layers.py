@@ -47,6 +47,10 @@ def outside(managed: Iterable[Rule], wanted: Iterable[Rule]) -> tuple[Outside, .
 
 
 def _covers_hosts(rule: Rule, other: Rule) -> bool:
+    if rule.udp != other.udp and (rule.udp or rule.effect != "deny"):
+        return False
+    if not set(other.dns) <= set(rule.dns) and rule.effect != "deny":
+        return False
     if rule.effect == "deny":
         return _covers_pattern(rule.pattern, other.pattern, everything=True)
     if not _covers_pattern(rule.pattern, other.pattern, everything=False):

@@ -51,7 +51,8 @@ else:
 LOOPBACK_OF_LOCALHOST: tuple[IPNetwork, ...] = (ip_network("127.0.0.1"), ip_network("::1"))
 
 _CONDITIONS = ("paths", "query", "headers", "graphql")
-_KEYS = ("host", "methods", *_CONDITIONS, "addresses", "tls")
+_KEYS = ("host", "methods", *_CONDITIONS, "addresses", "tls", "dns")
+_UDP = "udp:"
 
 
 _BARE_KEY = r"[A-Za-z0-9_-]+"
@@ -82,6 +83,10 @@ class Rule(NamedTuple):
     notices: tuple[str, ...] = ()
     methods: tuple[str, ...] = ()
     conditions: Conditions | None = None
+    udp: bool = False
+    """About datagrams, and about nothing else; a deny without it is about them too."""
+    dns: tuple[str, ...] = ()
+    """Types of records, besides addresses, that may be asked about these names."""
 
     @property
     def limited(self) -> bool:
@@ -179,6 +184,9 @@ def _parse_text(text: str, effect: RuleEffect, origin: Origin) -> Rule:
         raise MalformedRule(
             text, "a preset is expanded before rules are read, and only an allow takes one", origin=origin
         )
+    datagrams = _of_datagrams(text, effect, origin)
+    if datagrams is not None:
+        return datagrams
     try:
         pattern, ports = parse_pattern(text)
     except MalformedPattern as problem:
@@ -204,6 +212,24 @@ def _parse_text(text: str, effect: RuleEffect, origin: Origin) -> Rule:
             notices,
         )
     return Rule(effect, text, pattern, ports, True, origin, addresses, "name", notices)
+
+
+def _of_datagrams(text: str, effect: RuleEffect, origin: Origin) -> Rule | None:
+    """The rule that `udp:HOST:PORT` is; None for another entry, such as a host called `udp`."""
+    rest = text[len(_UDP) :]
+    if not text.startswith(_UDP) or not rest or rest.replace("-", "").isdigit() or rest == "*":
+        return None
+    try:
+        rule = _parse_text(rest, effect, origin)
+    except MalformedRule as problem:
+        near = problem.suggestion
+        near = None if near is None or ":" not in near else _UDP + near
+        raise MalformedRule(text, problem.problem, origin=origin, suggestion=near) from None
+    if effect == "allow" and not rule.ports_named:
+        raise MalformedRule(
+            text, "a rule for datagrams names its port", origin=origin, suggestion=f"{text}:443"
+        )
+    return rule._replace(text=text, udp=True)
 
 
 def _notices(text: str, pattern: Pattern, origin: Origin) -> tuple[str, ...]:
@@ -266,6 +292,9 @@ def _parse_table(table: Mapping[str, object], shown: str, effect: RuleEffect, or
         without = {key: value for key, value in table.items() if key != "tls"}
         what = "methods" if methods else "conditions"
         raise wrong(f"tls is about tunnels, and a rule with {what} allows none", without)
+    types = _record_types(table, rule, wrong)
+    if rule.udp and (methods or conditions is not None or "tls" in table or types):
+        raise wrong("a rule for datagrams has nothing but its host and addresses")
     listed = table.get("addresses", [])
     if not isinstance(listed, list | tuple) or not all(isinstance(each, str) for each in listed):
         raise wrong("addresses is a list of addresses or blocks, as text")
@@ -282,7 +311,26 @@ def _parse_table(table: Mapping[str, object], shown: str, effect: RuleEffect, or
         notices=(*rule.notices, *notices),
         methods=methods,
         conditions=conditions,
+        dns=types,
     )
+
+
+def _record_types(
+    table: Mapping[str, object], rule: Rule, wrong: Callable[..., MalformedRule]
+) -> tuple[str, ...]:
+    """The types a rule lists under `dns`, in upper case."""
+    if "dns" not in table:
+        return ()
+    listed = table["dns"]
+    if not isinstance(listed, list | tuple) or not listed or not all(isinstance(each, str) for each in listed):
+        raise wrong('dns is a list of types of records, such as ["TXT", "MX"]')
+    if rule.pattern.kind is Kind.NETWORK:
+        raise wrong("dns goes with names; an address has no records")
+    types = tuple(dict.fromkeys(each.upper() for each in listed))
+    for each in types:
+        if not each.isascii() or not each.isalnum() or each.isdigit():
+            raise wrong(f"{each!r} is no type of a DNS record")
+    return types
 
 
 def _conditions_of(table: Mapping[str, object], wrong: Callable[..., MalformedRule]) -> Conditions | None:
@@ -337,6 +385,8 @@ def _with_nearest_key(table: Mapping[str, object], key: str) -> Mapping[str, obj
 def rule_entry(rule: Rule) -> str:
     """The rule's canonical entry: one spelling for one meaning, read back by parse_rule."""
     host = canonical(rule.pattern, rule.ports if rule.ports_named else None)
+    if rule.udp:
+        host = _UDP + host
     own = LOOPBACK_OF_LOCALHOST if rule.pattern == Pattern(Kind.EXACT, "localhost") else ()
     more: dict[str, object] = {}
     if rule.methods:
@@ -348,4 +398,6 @@ def rule_entry(rule: Rule) -> str:
         more["addresses"] = extra
     if rule.tls == "any":
         more["tls"] = "any"
+    if rule.dns:
+        more["dns"] = list(rule.dns)
     return table_text({"host": host, **more}) if more else host

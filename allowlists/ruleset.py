@@ -75,13 +75,15 @@ class RuleSet:
 
     __slots__ = (
         *("_allow", "_any_tls", "_can_ask", "_deny", "_limited_mode", "_own", "_pins", "_unlimited"),
-        *("allow", "deny", "notices"),
+        *("allow", "deny", "notices", "udp"),
     )
 
     allow: tuple[Rule, ...]
     deny: tuple[Rule, ...]
     #: What a person should hear before the run: wide allows, dead rules, pins without a rule.
     notices: tuple[str, ...]
+    #: The rules for datagrams as a set of their own; None where nothing allows any.
+    udp: RuleSet | None
 
     def __init__(
         self,
@@ -95,8 +97,15 @@ class RuleSet:
     ) -> None:
         self.allow = allow
         self.deny = deny
+        self.udp = None
+        if any(rule.udp for rule in allow):
+            datagrams = tuple(rule._replace(udp=False) for rule in allow if rule.udp)
+            # a deny that is not about datagrams alone is about them too
+            shut = tuple(rule._replace(udp=False) for rule in deny)
+            self.udp = RuleSet(datagrams, shut, pins, False, own_addresses, ())
+            allow = tuple(rule for rule in allow if not rule.udp)
         self._allow = RuleIndex(allow)
-        self._deny = RuleIndex(deny)
+        self._deny = RuleIndex(rule for rule in deny if not rule.udp)
         narrow = any(rule.limited for rule in allow)
         self._unlimited = RuleIndex(rule for rule in allow if not rule.limited) if narrow else self._allow
         self._limited_mode = limited
@@ -128,7 +137,9 @@ class RuleSet:
         problems = []
         if allow:
             problems = [
-                _dead_beside(rule) for rule in deny if rule.pattern.kind is Kind.ANY and rule.ports == EVERY_PORT
+                _dead_beside(rule)
+                for rule in deny
+                if rule.pattern.kind is Kind.ANY and rule.ports == EVERY_PORT and not rule.udp
             ]
         notices = [notice for rule in allow for notice in rule.notices]
         resolved: dict[str, tuple[IPAddress, ...]] = {}
@@ -162,6 +173,24 @@ class RuleSet:
         if rule is not None and rule.limited:
             rule = self._allowing(self._unlimited, host, port) or rule
         return self._not_allowed(host, port) if rule is None else _allowed(rule, host, port)
+
+    def decide_name(self, name: Name) -> Decision:
+        """Whether a look-up of the name may be answered: an allow or an ask where some port of it may be reached or
+        asked about, else the deny for HTTPS. Nothing is looked up for it either."""
+        for port in self._ports_of(name):
+            decision = self.decide(name, port)
+            if decision.effect is Effect.ALLOW:
+                return decision
+        if self.udp is not None and (decision := self.udp.decide_name(name)).effect is Effect.ALLOW:
+            return decision
+        return self.decide(name, 443)
+
+    def record_types(self, name: Name) -> frozenset[str]:
+        """Types of DNS records, besides addresses, that rules let be asked about a name; what they list adds up."""
+        nodes = [*self._allow.nodes(name)]
+        if self._allow.star is not None:
+            nodes.append(self._allow.star)
+        return frozenset(each for node in nodes for rule in rules_of(node) for each in rule.dns)
 
     def judge_request(self, decision: Decision, request: Request, *, visible: bool) -> Decision:
         """The decision, or a deny where it allows and the rules do not allow this request.
@@ -311,6 +340,21 @@ class RuleSet:
             return next((other for other in others if other is not None and other.tls == "any"), rule)
         return rule
 
+    def _ports_of(self, name: Name) -> Iterable[int]:
+        """Ports of which one is allowed if any is: of what a rule opens, the first, and the first behind each range
+        that a deny takes out of it."""
+        nodes = [*self._allow.nodes(name)]
+        if self._allow.star is not None:
+            nodes.append(self._allow.star)
+        if not nodes:
+            return
+        gaps = {high + 1 for rule in self.deny for _, high in rule.ports}
+        for node in nodes:
+            for rule in rules_of(node):
+                for low, high in rule.ports:
+                    yield low
+                    yield from (gap for gap in gaps if low < gap <= high)
+
     def _opened(self, decision: Decision) -> list[IPNetwork]:
         """Every network that the allow rules for this host and port open."""
         networks = [] if decision.rule is None else [*decision.rule.opened]
@@ -398,7 +442,10 @@ class RuleSet:
 
     def _idle_pins(self) -> Iterable[str]:
         for name in self._pins:
-            if not any(True for _ in self._allow.nodes(Name(name))) and self._allow.star is None and not self._can_ask:
+            named = any(True for _ in self._allow.nodes(Name(name))) or (
+                self.udp is not None and any(True for _ in self.udp._allow.nodes(Name(name)))
+            )
+            if not named and self._allow.star is None and not self._can_ask:
                 yield f"{name} is pinned to an address, but no rule allows it"
 
 

@@ -375,10 +375,12 @@ def _rules_that_would_not_hold(gathering: Gathering) -> list[Problem]:
                 "add --network proxied, or leave it out",
             )
         )
-    for key in ("network.allow", "network.deny") if mode == "full" else ("network.allow",):
+    opening = ("network.allow", "network.loopback", "network.publish")
+    for key in (*opening, "network.deny") if mode == "full" else opening:
         for entry, at in gathering.entries.get(key, ()):
             if mode == "full" or at >= rank:
-                shown = entry.value if isinstance(entry.value, str) else entry.value["host"]
+                value = entry.value["host"] if isinstance(entry.value, dict) else entry.value
+                shown = value if isinstance(value, str) else ":".join(map(str, value))  # a port's entry is numbers
                 found.append(
                     Problem(
                         entry.origin.where,

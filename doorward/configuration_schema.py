@@ -31,12 +31,13 @@ class Kind(StrEnum):
     RULES = "array of rules"
     PATHS = "array of paths"
     NAMES = "array of names"
+    PORTS = "array of ports"
     ADDRESSES = "table name = address"
     HOOKS = "array of tables {command, timeout}"
     DIGESTS = "array of hashes"
 
 
-ARRAYS: Final = frozenset({Kind.RULES, Kind.PATHS, Kind.NAMES, Kind.HOOKS, Kind.DIGESTS})
+ARRAYS: Final = frozenset({Kind.RULES, Kind.PATHS, Kind.NAMES, Kind.HOOKS, Kind.DIGESTS, Kind.PORTS})
 """Kinds whose entries of all layers are put together."""
 
 
@@ -134,6 +135,26 @@ KEYS: Final = (
         None,
         "Pins a name to an address, like a hosts file. A project may add names, not move those of a lower layer",
         project=Project.SET,
+    ),
+    Key(
+        "network.transparent",
+        Kind.SWITCH,
+        True,
+        "Whether connections of programs that know no proxy are captured, and names answered, inside the sandbox",
+    ),
+    Key(
+        "network.loopback",
+        Kind.PORTS,
+        (),
+        'Ports of this machine\'s loopback that appear at the same port inside; "all" follows what has a server here',
+        option="--allow-loopback",
+    ),
+    Key(
+        "network.publish",
+        Kind.PORTS,
+        (),
+        'Servers inside that this machine reaches on its loopback: `8000`, `"8000:18000"` (inside, here), or "auto"',
+        option="--publish",
     ),
     Key("network.upstream_proxy", Kind.URL, None, "The HTTP or HTTPS proxy that allowed connections go through"),
     Key(

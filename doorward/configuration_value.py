@@ -239,12 +239,23 @@ def _digest(key: Key, entry: object, env: Mapping[str, str]) -> str:
     raise _WrongEntry(f"{shown(entry)} is no hash of a hook", "`doorward trust --hooks` writes them")
 
 
+def _ports(key: Key, entry: object, env: Mapping[str, str]) -> object:
+    from doorward.ports import MalformedPort, loopback_ports, published_port  # for few runs only
+
+    try:
+        return loopback_ports(entry) if key.name == "network.loopback" else published_port(entry)
+    except MalformedPort as error:
+        example = '5432 or "all"' if key.name == "network.loopback" else '8000, "8000:18000" or "auto"'
+        raise _WrongEntry(f"{shown(entry)} is not right: {error}", f"write {example}") from None
+
+
 _ARRAYS: Final = {
     Kind.RULES: _rule,
     Kind.PATHS: _path,
     Kind.NAMES: _name,
     Kind.HOOKS: _hook,
     Kind.DIGESTS: _digest,
+    Kind.PORTS: _ports,
 }
 
 

@@ -45,6 +45,12 @@ def network_settings(
             rules[effect] += added
     if configuration.value("network.observe"):
         notices.append("observing: what no rule allows passes and is recorded; deny rules and the local guard hold")
+    follow: list[str] = []
+    if configuration.value("network.loopback") or configuration.value("network.publish"):
+        from doorward.granted_ports import follows, loopback_rules  # for few runs only
+
+        rules["allow"] += loopback_rules(configuration)
+        follow = follows(configuration)
     return {
         "allow": rules["allow"],
         "deny": rules["deny"],
@@ -54,6 +60,7 @@ def network_settings(
         "limited": configuration.optional_text("network.mode") == "limited",
         "observe": configuration.value("network.observe"),
         "limits": dict(configuration.table("network.limits")),
+        "follow": follow,
         "upstream_proxy": configuration.optional_text("network.upstream_proxy"),
         "upstream_resolves": list(configuration.strings("network.upstream_resolves")),
     }, tuple(notices)

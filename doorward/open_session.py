@@ -26,6 +26,8 @@ def open_session(
     add_dirs: Sequence[Path] = (),
     read_only: Sequence[Path] = (),
     deny_read: Sequence[Path] = (),
+    allow_loopback: Sequence[int | str] = (),
+    publish: Sequence[int | str] = (),
     pass_env: Sequence[str] = (),
     hosts: Mapping[str, str] | None = None,
     config: Mapping[str, Any] | None = None,
@@ -40,6 +42,8 @@ def open_session(
     `allow` and `deny` are network rules ("example.com", "*.example.com:8443", "@pip", or a table as in the
     configuration); `sandbox` is "read-only", "workspace-write" (default) or "danger-full-access"; `approval` is
     "untrusted", "on-request" (default), "on-failure" or "never" (nobody can be asked here, so an ask is a refusal);
+    `allow_loopback` are ports of this machine's loopback that appear inside (or "all"), `publish` servers inside that
+    it reaches (8000, "8000:18000" or "auto");
     `network` is "off", "proxied" or "full" and follows the sandbox mode; `cwd` is the workspace (default: here);
     `config` holds any other configuration keys, dotted; `home` replaces $DOORWARD_HOME; `session` goes on with an
     existing session by UUID or name, `name` names a new one; `user` is whom commands run as, where root asks.
@@ -60,6 +64,8 @@ def open_session_async(
     add_dirs: Sequence[Path] = (),
     read_only: Sequence[Path] = (),
     deny_read: Sequence[Path] = (),
+    allow_loopback: Sequence[int | str] = (),
+    publish: Sequence[int | str] = (),
     pass_env: Sequence[str] = (),
     hosts: Mapping[str, str] | None = None,
     config: Mapping[str, Any] | None = None,
@@ -84,9 +90,17 @@ _KEYS = {
     "add_dirs": "filesystem.write",
     "read_only": "filesystem.read_only",
     "deny_read": "filesystem.deny_read",
+    "allow_loopback": "network.loopback",
+    "publish": "network.publish",
     "pass_env": "env.pass",
     "hosts": "network.hosts",
 }
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, int):
+        return value
+    return dict(value) if isinstance(value, Mapping) else os.fsdecode(value)  # type: ignore[arg-type]
 
 
 def _options(given: Mapping[str, Any]) -> dict[str, object]:
@@ -101,7 +115,7 @@ def _options(given: Mapping[str, Any]) -> dict[str, object]:
         elif isinstance(value, Mapping):
             flags[key] = dict(value)
         else:
-            flags[key] = [dict(each) if isinstance(each, Mapping) else os.fsdecode(each) for each in value]
+            flags[key] = [_plain(each) for each in value]
     flags.update(given["config"] or {})
     return {
         "flags": flags,

@@ -7,7 +7,7 @@ import os
 from doorward.configuration import Configuration, load
 from doorward.configuration_schema import NETWORK_OF_MODE
 from doorward.errors import EngineError, UsageError
-from doorward.launcher.interface import Limits, Mode, SandboxPolicy
+from doorward.launcher.interface import Door, Limits, Mode, SandboxPolicy
 from doorward.network_settings import asks_for_inspection, network_settings
 from doorward.plan import Plan
 from doorward.proxy_process import ProxyProcess
@@ -78,6 +78,13 @@ def plan_for(options: Mapping[str, Any], env: Mapping[str, str]) -> Plan:
     if pinned is not None:
         pinned.check(sandbox, "limited" if limited else sandbox.network)
     proxied = sandbox.network == "proxied" and not bypass
+    if proxied:
+        door = Door(transparent=configuration.switch("network.transparent"))
+        if configuration.value("network.loopback") or configuration.value("network.publish"):
+            from doorward.granted_ports import granted  # for few runs only
+
+            door = granted(configuration, door)
+        sandbox = sandbox._replace(door=door)
     policy = _policy(configuration, home, env)
     settings, notices = network_settings(configuration, home, env, policy) if proxied else ({}, ())
     if proxied and configuration.asks_about_hosts():
@@ -86,6 +93,10 @@ def plan_for(options: Mapping[str, Any], env: Mapping[str, str]) -> Plan:
         from doorward.policy_loading import refuse_unheld
 
         refuse_unheld(policy)
+    if proxied and any("udp:" in str(row["rule"]) for row in settings["allow"]):  # type: ignore[attr-defined]
+        from doorward.granted_ports import relayed  # for few runs only
+
+        sandbox = sandbox._replace(door=relayed(settings, sandbox.door))
     inspection = None
     if proxied and asks_for_inspection(configuration, settings):
         from doorward.inspection_settings import inspection_for  # only where it is asked for

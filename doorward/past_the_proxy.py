@@ -29,24 +29,27 @@ _NO_TRUST_SERVICE: Final = "OSStatus -26276"
 """errSecInternalComponent: what Go's crypto/x509 prints on macOS where the trust service cannot be asked."""
 
 
-def hint(output: str, proxy_url: str = PROXY_URL) -> str | None:
+def hint(output: str, proxy_url: str = PROXY_URL, *, captured: bool = False) -> str | None:
     """A sentence for a person; None where `output`, of a failed command, shows no way round the proxy, which inside is
-    at `proxy_url`."""
+    at `proxy_url`. Where connections are `captured` there is only one: loopback."""
     if _NO_TRUST_SERVICE in output:
         return (
             "a certificate could not be verified: the program asks macOS's trust service, and OSStatus -26276 says "
             "that it could not. -c macos.trust_service=true lets it"
         )
-    if _has(output, _NAME) or re.search(_NAME_SERVER, output):
+    if not captured and (_has(output, _NAME) or re.search(_NAME_SERVER, output)):
         return (
             "a name did not resolve: inside, only the proxy looks names up. "
             f"Have the client use {proxy_url}, or socks5h:// (not socks5://) at that address"
         )
-    if (place := _refused_loopback(output, proxy_url)) is not None:
+    if (place := _refused_loopback(output, proxy_url, captured)) is not None:
         return (
             "nothing listens there: loopback inside is the sandbox's own, the host's is another machine. "
-            f"It is reached through the proxy, with --allow {place} and a client that does not leave loopback out"
+            f"--allow-loopback {place.rpartition(':')[2]} makes the host's port appear inside; a server that a run "
+            "starts itself is reached by clients of the same run alone"
         )
+    if captured:
+        return None
     if _has(output, _ADDRESS) or re.search(rf"{_CURL}(?!{_LOOPBACK})\S+ port", output):
         return (
             f"an address was dialled directly, and inside there is no route: the only way out is {proxy_url}, "
@@ -55,7 +58,7 @@ def hint(output: str, proxy_url: str = PROXY_URL) -> str | None:
     return None
 
 
-def _refused_loopback(output: str, proxy_url: str) -> str | None:
+def _refused_loopback(output: str, proxy_url: str, captured: bool) -> str | None:
     """The rule for the port of the host's loopback that was dialled; None where none was, or it was the proxy's."""
     told = _has(output, _REFUSED)
     if not told and _CURL not in output:
@@ -65,8 +68,9 @@ def _refused_loopback(output: str, proxy_url: str) -> str | None:
         if (found := re.search(_LOOPBACK + _PORT, line)) is not None:
             # a sandboxed client that does not reach the proxy itself is no client that goes round it
             return None if proxy_url.endswith(f":{found[1]}") else f"127.0.0.1:{found[1]}"
-    # a bare traceback: the address is in some other line, and may be of another server
-    return "127.0.0.1:PORT" if told and re.search(_LOOPBACK, output) else None
+    # a bare traceback: the address is in some other line, and may be of another server; where everything else is
+    # captured, and answered, only loopback refuses
+    return "127.0.0.1:PORT" if told and (captured or re.search(_LOOPBACK, output)) else None
 
 
 def _has(text: str, words: tuple[str, ...]) -> bool:

@@ -322,6 +322,10 @@ class Supervisor:
             inner = inner._replace(variables=confinement.environment(inner.variables))
             if self._inspection is not None:
                 inner = inner._replace(variables=self._inspection.environment(inner.variables))
+            if self._proxy is not None and self._plan.sandbox.door.on_demand:
+                from doorward.granted_ports import publish  # for few runs only
+
+                publish(self._plan.configuration, self._proxy.handover, run, POLICY)
             streams = request.open_streams(recording.feed)
             if user is not None:
                 from doorward.other_user import give_streams
@@ -419,6 +423,7 @@ class Supervisor:
 
         refusals: list[Mapping[str, Any]] = []
         watched: list[Mapping[str, Any]] = []
+        told: list[str] = []
 
         def append(kind: str, payload: dict[str, Any]) -> None:
             if kind == "refusal":
@@ -432,6 +437,12 @@ class Supervisor:
                 log.event(payload)
                 if self._inspection is not None:
                     self._inspection.heard(payload)
+                if payload["type"] == "capture_unavailable":
+                    told.append(payload["message"])
+                elif payload["type"] == "published":
+                    from doorward.granted_ports import tell  # for few runs only
+
+                    tell(payload)
 
         def ask_about_hosts() -> HostAsking:
             from doorward.host_asking import HostAsking  # only where the proxy has a question
@@ -474,7 +485,7 @@ class Supervisor:
             body = refusal_of_undone(undone)
             log.refusal(body)
             refusals.append(body)
-        notes = self._notes(waited)
+        notes = [*told, *self._notes(waited)]
         if (failure := waited.outcome.failure) is not None and failure.kind == "sandbox":
             notes.append(failure.sentence)
             output = launch.recording.finish()
@@ -496,7 +507,9 @@ class Supervisor:
         if status != 0 and proxied and not refusals and recorded is not None:
             from doorward.past_the_proxy import hint  # for few runs only
 
-            if (said := hint(recorded.text, launch.inner.variables["http_proxy"])) is not None:
+            captured = self._plan.sandbox.door.transparent and not told
+            said = hint(recorded.text, launch.inner.variables["http_proxy"], captured=captured)
+            if said is not None:
                 notes.append(said)
         if self._plan.proxy_settings.get("observe"):
             from doorward.run_notes import watched_notes

@@ -227,7 +227,7 @@ def explain_step(
                 "bubblewrap may make a user namespace, so there is no other place for them.",
                 "Hide directories in place of single files.",
             )
-        case "network" | "join":
+        case "network" | "join" | "door":
             return LaunchFailure(
                 "sandbox", f"The proxy's listeners cannot be opened in the sandbox: {reason}.", _DOCTOR
             )

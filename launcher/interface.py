@@ -23,6 +23,8 @@ else:
 # The proxy's port inside a sandbox with its own network namespace, on 127.0.0.1 and on ::1.
 # Nothing else lives in that namespace, so it can be fixed.
 PROXY_PORT = 3128
+# Where redirected connections arrive, likewise.
+TRANSPARENT_PORT = 3129
 
 
 class Mode(StrEnum):
@@ -67,6 +69,18 @@ class LimitHit(NamedTuple):
     message: str
 
 
+class Door(NamedTuple):
+    """What the sandbox's network namespace holds besides the proxy's own port. `transparent`: connections of programs
+    that know no proxy are redirected, and names are answered; `udp`: ports whose datagrams are relayed; `loopback`:
+    ports of the host's loopback that appear at the same port inside; `on_demand`: more sockets of the namespace may be
+    asked for while the command runs."""
+
+    transparent: bool = False
+    udp: tuple[int, ...] = ()
+    loopback: tuple[int, ...] = ()
+    on_demand: bool = False
+
+
 class SandboxPolicy(NamedTuple):
     """What a run may touch. Paths are absolute, relative to the workspace, or start with `~/`;
     `write`, `read_only` and `deny_read` may be globs (`*`, `?`, `[...]`, `**`). `user` is another user than the
@@ -90,6 +104,7 @@ class SandboxPolicy(NamedTuple):
     # macOS has no network namespace and one trust service for the whole machine
     local_binding: bool = False  # servers on localhost may be bound, and every port there dialled
     trust_service: bool = True  # the system verifies certificates for programs that have no store of their own
+    door: Door = Door()  # for network "proxied"
 
 
 class Enforcement(NamedTuple):

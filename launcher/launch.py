@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from doorward.launcher.interface import Identity, Limits, Stdio
+from doorward.launcher.interface import Door, Identity, Limits, Stdio
 from doorward.launcher.plan import Plan, plan_from
 from doorward.named_tuple import NamedTuple
 from doorward.start_json import dumps, loads
@@ -39,6 +39,7 @@ class Launch(NamedTuple):
     cgroup: str  # below which the run gets a control group, empty for none
     watching: str  # the filter that watches calls, as `program`, empty for none
     calls: tuple[tuple[int, int], ...]  # its system calls: number, and index into `denial_calls.WATCHED`
+    door: Door
     stdio: Stdio
     handover: int = -1
 
@@ -66,7 +67,7 @@ def launch_from(line: bytes, descriptors: Sequence[int]) -> Launch:
     """The launch in a line made by `to_line`, with the descriptors that came with it."""
     *values, given = loads(line)
     plan, bubblewrap, network, fresh_proc, argv, cwd, env, program, run, policy_id, deadline_s, *last = values
-    cache_dir, scoped, user, limits, held, cgroup, watching, calls = last
+    cache_dir, scoped, user, limits, held, cgroup, watching, calls, (transparent, udp, loopback, on_demand) = last
     numbers = dict(zip(given, descriptors, strict=True))
     stdin, stdout, stderr, terminal, handover = (numbers.get(name, -1) for name in _NAMES)
     return Launch(
@@ -89,6 +90,7 @@ def launch_from(line: bytes, descriptors: Sequence[int]) -> Launch:
         cgroup=cgroup,
         watching=watching,
         calls=tuple((number, index) for number, index in calls),
+        door=Door(transparent, tuple(udp), tuple(loopback), on_demand),
         stdio=Stdio(stdin, stdout, stderr, None if terminal < 0 else terminal),
         handover=handover,
     )

@@ -13,6 +13,7 @@ from doorward.launcher.interface import (
     PROXY_PORT,
     Command,
     Denied,
+    Door,
     Enforcement,
     LaunchFailure,
     Mode,
@@ -286,6 +287,7 @@ class LinuxConfinement:
             command,
             stdio,
             self._policy.cache_dir,
+            names=self._policy.door.transparent and handover is not None,
             user=self._user,
             limited=self._limited,
         )
@@ -309,6 +311,7 @@ class LinuxConfinement:
             cgroup=self._cgroup,
             watching=self._watching,
             calls=self._calls,
+            door=self._policy.door if handover is not None else Door(),
             stdio=stdio,
             handover=-1 if handover is None else handover.fileno(),
         )

@@ -27,6 +27,7 @@ from _socket import (
     SOL_SOCKET,
 )
 from _socket import socket as Socket
+from collections.abc import Iterable, Mapping
 
 from doorward.launcher.interface import PROXY_PORT, Identity
 from doorward.launcher.syscalls import CLONE_NEWNET, CLONE_NEWUSER, setns, unshare
@@ -102,19 +103,20 @@ def listen() -> list[Socket]:
     return listeners
 
 
-def hand_over(channel: int, listeners: list[Socket], run: str, policy_id: str) -> None:
-    """Sends each listener in a message of its own (unix(7), SCM_RIGHTS). Raises OSError."""
-    text = dumps({"run": run, "policy": policy_id, "listener": "proxy", "port": PROXY_PORT}).encode()
+def hand_over(channel: int, sockets: Iterable[tuple[Mapping[str, object], Socket | None]]) -> None:
+    """Sends each socket in a message of its own (unix(7), SCM_RIGHTS), with what is said of it as JSON; a message may
+    also come without one. Raises OSError."""
     deadline = time.monotonic() + _DEADLINE_S
     poll = select.poll()
     poll.register(channel, select.POLLOUT)
     sender = Socket(AF_UNIX, SOCK_SEQPACKET, 0, channel)
     try:
-        for listener in listeners:
-            rights = listener.fileno().to_bytes(4, sys.byteorder)
+        for said, each in sockets:
+            text = dumps(said).encode()
+            rights = [] if each is None else [(SOL_SOCKET, SCM_RIGHTS, each.fileno().to_bytes(4, sys.byteorder))]
             while True:
                 try:
-                    sender.sendmsg([text], [(SOL_SOCKET, SCM_RIGHTS, rights)])
+                    sender.sendmsg([text], rights)
                     break
                 except BlockingIOError:
                     if not poll.poll(max(0, (deadline - time.monotonic()) * 1000)):

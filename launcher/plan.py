@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from doorward.launcher.bubblewrap import (
     MAX_ARGUMENTS,
     Bubblewrap,
@@ -12,6 +14,7 @@ from doorward.launcher.bubblewrap import (
 )
 from doorward.launcher.interface import Command, SandboxUnavailable, Stdio
 from doorward.launcher.masks import keep_masks
+from doorward.launcher.mounts import Kind
 from doorward.launcher.protected import Watch
 from doorward.launcher.streams import files_to_hold
 from doorward.launcher.survey import Survey
@@ -22,14 +25,17 @@ if TYPE_CHECKING:
     from typing import Any
 
 # Arguments on bubblewrap's own command line, and some to spare.
-_FIXED_ARGUMENTS = 20
+_FIXED_ARGUMENTS = 40
+# Files by which names are found, see `name_files`.
+_NAME_FILES = ("/etc/hosts", "/etc/nsswitch.conf", "/etc/resolv.conf")
 
 
 class Plan(NamedTuple):
     """`arguments` go with `masks` laid by the shim; `arguments_alone` hold the masks too, for a machine where
     only bubblewrap may mount, and are None if they would be more than it takes. `carrier` starts a command
     whose own arguments are too many; those are in `carried` then. `held` are standard streams (0, 1, 2) whose
-    file must be opened anew through a read-only mount."""
+    file must be opened anew through a read-only mount. `names` are files that say how names are found, and where they
+    really lie: the command gets its own (see `name_files`)."""
 
     arguments: tuple[str, ...] = ()
     arguments_alone: tuple[str, ...] | None = ()
@@ -38,11 +44,12 @@ class Plan(NamedTuple):
     carried: str = ""
     watched: tuple[Watch, ...] = ()
     held: tuple[tuple[int, str], ...] = ()
+    names: tuple[tuple[str, str], ...] = ()
 
 
 def plan_from(value: list[Any]) -> Plan:
     """The plan from what JSON made of one."""
-    arguments, alone, masks, carrier, carried, watched, held = value
+    arguments, alone, masks, carrier, carried, watched, held, names = value
     return Plan(
         tuple(arguments),
         None if alone is None else tuple(alone),
@@ -51,6 +58,7 @@ def plan_from(value: list[Any]) -> Plan:
         carried,
         tuple(Watch(kind, root, name, target, tuple(granted)) for kind, root, name, target, granted in watched),
         tuple((place, path) for place, path in held),
+        tuple((name, path) for name, path in names),
     )
 
 
@@ -63,9 +71,10 @@ def make_plan(
     *,
     user: bool,
     limited: bool,
+    names: bool = False,
 ) -> Plan:
-    """The plan for one start. `user` asks for a user namespace, `limited` for no capabilities. Raises
-    SandboxUnavailable."""
+    """The plan for one start. `user` asks for a user namespace, `limited` for no capabilities, `names` for the
+    command's own files about names. Raises SandboxUnavailable."""
     if bubblewrap is None:
         return Plan(watched=found.watched)
     mounts = found.plan.mounts
@@ -103,7 +112,16 @@ def make_plan(
         carried=carried,
         watched=found.watched,
         held=tuple(files_to_hold(stdio, found.plan)),
+        names=_name_files(found) if names else (),
     )
+
+
+def _name_files(found: Survey) -> tuple[tuple[str, str], ...]:
+    """Those that exist and can be seen. Where the whole root is the host's they stay the host's."""
+    if found.plan.kind("/") is not Kind.READ:
+        return ()
+    resolved = ((name, os.path.realpath(name)) for name in _NAME_FILES)
+    return tuple((name, path) for name, path in resolved if os.path.isfile(path) and found.plan.visible(path))
 
 
 def _carry(found: Survey, command: Command) -> tuple[tuple[str, ...], str]:

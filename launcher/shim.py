@@ -28,7 +28,7 @@ from doorward.launcher import namespaces, shim_signals
 from doorward.launcher.directory_watch import DirectoryWatch
 from doorward.launcher.guards import Guard, register
 from doorward.launcher.identity import act_as, become_root
-from doorward.launcher.interface import Identity, Stdio, Undone
+from doorward.launcher.interface import PROXY_PORT, Identity, Stdio, Undone
 from doorward.launcher.launch import Launch, launch_from
 from doorward.launcher.outcome import exit_code
 from doorward.launcher.process_tree import children, first_child
@@ -39,6 +39,7 @@ from doorward.start_json import dumps, loads
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import signal
+    from collections.abc import Iterable
     from typing import Any, NoReturn
 
     from doorward.launcher.cgroups import Cgroup
@@ -107,6 +108,7 @@ class Shim:
         self._cgroup: Cgroup | None = None
         self._denials: Denials | None = None
         self._listener: DenialListener | None = None
+        self._pid = os.getpid()  # as the supervisor sees it
 
     def live(self, flags: int) -> None:
         """Set up, start, attend, undo, report."""
@@ -125,7 +127,7 @@ class Shim:
             self._take_terminal(launch.stdio.terminal)
             if self._ours_first:
                 self._hand_over(launch)
-            self._ready = self._ours_first or not launch.network
+            self._ready = not launch.network
             self._limit(launch)
             self._look_after(launch)
             result = self._start_and_attend(launch)
@@ -214,15 +216,52 @@ class Shim:
             fcntl.ioctl(terminal, termios.TIOCSCTTY, 0)
 
     def _hand_over(self, launch: Launch) -> None:
+        """The proxy's own listeners, which are there before anything else."""
         listeners, self._listeners = self._listeners, []
         if launch.handover >= 0:
-            try:
-                namespaces.hand_over(launch.handover, listeners, launch.run, launch.policy_id)
-            except OSError as error:
-                raise Refused("network", error.errno or errno.EIO) from error
-            os.close(launch.handover)
+            self._give(launch, [("proxy", PROXY_PORT, listener) for listener in listeners])
         for listener in listeners:
             listener.close()
+
+    def _open_door(self, launch: Launch) -> None:
+        """What the door has besides: captured connections, names, what was granted, and who asks. In the network
+        namespace, before the command is released."""
+        if launch.handover < 0:
+            return
+        from doorward.launcher import transparent
+
+        opened: list[transparent.Opened] = []
+        refused = ""
+        try:
+            opened.append(transparent.open_diagnosis())
+            if launch.door.transparent:
+                try:
+                    transparent.capture()
+                    opened += transparent.open_captured()
+                except transparent.CaptureRefused as error:
+                    refused = str(error)
+            opened += transparent.open_granted(launch.door)
+            if launch.door.on_demand:
+                from doorward.launcher import socket_maker  # for few runs only
+
+                opened.append(socket_maker.start())
+            self._give(launch, opened)
+            if refused:
+                self._tell(launch, {"listener": "none", "port": 0, "refused": refused})
+        except OSError as error:
+            raise Refused("door", error.errno or errno.EIO) from error
+        finally:
+            transparent.close(opened)
+
+    def _give(self, launch: Launch, opened: Iterable[tuple[str, int, Socket]]) -> None:
+        for kind, port, each in opened:
+            self._tell(launch, {"listener": kind, "port": port, "root": self._pid}, each)
+
+    def _tell(self, launch: Launch, said: dict[str, object], each: Socket | None = None) -> None:
+        try:
+            namespaces.hand_over(launch.handover, [({"run": launch.run, "policy": launch.policy_id, **said}, each)])
+        except OSError as error:
+            raise Refused("network", error.errno or errno.EIO) from error
 
     def _look_after(self, launch: Launch) -> None:
         watches = launch.plan.watched
@@ -291,6 +330,14 @@ class Shim:
             os.close(descriptor)
         if watched >= 0:
             os.close(watched)
+        if self._ours_first and launch.network:
+            # bubblewrap lays its mounts meanwhile, and holds the command
+            become_root(launch.user)
+            try:
+                self._open_door(launch)
+            finally:
+                act_as(launch.user)
+            self._finish_door(launch)
         return self._attend(launch, fault, watcher)
 
     def _watcher(self, launch: Launch) -> tuple[int, int]:
@@ -452,6 +499,7 @@ class Shim:
                 namespaces.join_network(pid)
                 self._listeners = namespaces.listen()
                 self._hand_over(launch)
+                self._open_door(launch)
                 code = 0
             except Refused as refused:
                 code = refused.number
@@ -462,10 +510,14 @@ class Shim:
         code = os.waitstatus_to_exitcode(os.waitpid(helper, 0)[1])
         if code != 0:
             return {"step": "join", "errno": code}
+        self._finish_door(launch)
+        return None
+
+    def _finish_door(self, launch: Launch) -> None:
+        """Everything was handed over: the command may start."""
         if launch.handover >= 0:
             os.close(launch.handover)
         self._ready = True
-        return None
 
     def _signal(self, launch: Launch, number: int) -> bool:
         """Sends a signal to the command's first process; False while there is none."""

@@ -134,6 +134,12 @@ class Starter:
         if self._launch.program:
             argv += ("--seccomp", str(len(sources)))
             sources.append(_memory("seccomp", bytes.fromhex(self._launch.program)))
+        if plan.names:
+            from doorward.launcher.name_files import replaced
+
+            for target, text in replaced(plan.names):
+                argv += ("--perms", "0644", "--ro-bind-data", str(len(sources)), target)
+                sources.append(_memory("names", text))
         if plan.carrier:
             # too many arguments for bubblewrap: they follow through a descriptor (see long_command)
             argv += ("--", *plan.carrier, str(len(sources)))

@@ -6,8 +6,6 @@ the client still sends; at the end each account becomes one record.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from doorward.allowlists.decision import Decision, Effect, Reason, Source
 from doorward.allowlists.host import Host, host_text
 from doorward.proxy import records
@@ -19,9 +17,17 @@ from doorward.proxy.refusal import Refusal, refusal_from
 from doorward.proxy.socks5_connection import serve_socks5
 from doorward.proxy.task import DeadlinePassed, HungUp
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine
+    from typing import Any, TypeAlias
+
     from doorward.proxy.http1_message import RequestHead
+    from doorward.proxy.records import Attributed
+    from doorward.proxy.resolver import IP
     from doorward.proxy.server import Server
+
+    Entry: TypeAlias = "Callable[[Connection], Coroutine[Any, None, None]]"
 
 LINGER_TIME = 5.0
 """Seconds a client gets to take the last answer and close."""
@@ -38,19 +44,25 @@ _SOCKS5 = 5
 class Connection:
     """A client connection of `server`. `idle`: between two requests, so that a drain may end it."""
 
-    __slots__ = ("_accounts", "channel", "deadline", "idle", "loop", "server")
+    __slots__ = ("_accounts", "_entry", "_process", "channel", "deadline", "idle", "loop", "original", "server")
 
-    def __init__(self, server: Server, channel: Channel) -> None:
+    def __init__(self, server: Server, channel: Channel, entry: Entry | None = None) -> None:
         self.server = server
         self.loop = server.loop
         self.channel = channel
         self.idle = True
         self.deadline = self.loop.now + server.policy.limits.head_time
+        self.original: tuple[IP, int] | None = None  # where the client believes it is connected, if not to us
+        self._entry = entry
+        self._process: Attributed | None = None
         self._accounts: dict[tuple[Host, int, int, str], Account] = {}
 
     async def serve(self) -> None:
         """Serve it to its end; the channel is its owner's to close. Raises nothing but what is a fault of ours."""
         try:
+            if self._entry is not None:
+                await self._entry(self)
+                return
             first = await self.channel.recv(deadline=self.deadline)
             if not first:
                 return
@@ -96,8 +108,14 @@ class Connection:
             message = f"{known.message}, and the client left before an answer"
             decision = known.refused(Reason.NOT_ANSWERED, Source.DECIDER, message)
             refusal = refusal_from(decision, protocol=protocol, method=method, host_text=host_text(host), port=port)
-            server.sink.post(server.run, records.refused(decision, refusal, self.loop.now))
+            server.sink.post(server.run, records.refused(decision, refusal, self.loop.now, self.process()))
             raise ConnectionAbortedError from None
+
+    def process(self) -> Attributed | None:
+        """Which process this connection belongs to; looked up once. None for a door that is no sandbox's."""
+        if self._process is None and self.server.attribution is not None:
+            self._process = self.server.attribution.of_connection(self.channel.sock, self.original)
+        return self._process
 
     def account(self, decision: Decision, protocol: str, method: str) -> Account:
         """The account of this decision; a new one's record is on its way: wait for `receipt` before any answer."""
@@ -107,6 +125,7 @@ class Connection:
             if len(self._accounts) >= _ACCOUNTS:
                 self._settle_accounts()
             account = self._accounts[key] = Account(decision, protocol, method, self.loop.now)
+            account.process = self.process()
             account.receipt = self.server.sink.submit(self.server.run, [account.opened()])
         account.requests += 1
         return account
@@ -115,7 +134,7 @@ class Connection:
         """Keep the record of a refusal; then it may be told."""
         decision = no.decision if isinstance(no, NotAdmitted) else no
         refusal = refusal_from(decision, protocol=protocol, method=method, host_text=host_text(host), port=port)
-        items = records.refused(decision, refusal, self.loop.now)
+        items = records.refused(decision, refusal, self.loop.now, self.process())
         await self.server.sink.submit(self.server.run, items).wait()
         return refusal
 
@@ -125,6 +144,7 @@ class Connection:
         account = self._accounts.pop(key, None)
         if account is None:
             account = Account(decision, protocol, method, self.loop.now)
+            account.process = self.process()
             account.requests = 1
         account.closed_by = "proxy" if failure.error_class.startswith("dns") else "server"
         account.error = f"{failure.error_class}: {failure.sentence}"

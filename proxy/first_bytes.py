@@ -69,6 +69,7 @@ class FirstBytes:
         self.server_may_speak = port_named and (port != 443 or tls_any)
         self.finding: Agreed | Disagreement | None = None
         self.ended = False
+        self.content: str | None = None  # what it turned out to be: tls, http, or uninspected, which passed unread
         self._raw_passes = self.server_may_speak or (tls_any and port == 443)
         self._tls_only = port == 443 and not tls_any
         self._tls_any = tls_any
@@ -124,6 +125,7 @@ class FirstBytes:
             self._refuse(f"its first bytes did not come within {self.time_limit:g} s")
 
     def _judge_hello(self, hello: ClientHello) -> None:
+        self.content = "tls"
         asked_name = isinstance(self.host, Name)
         if hello.server_name is None:
             if asked_name and not self._tls_any:
@@ -162,12 +164,14 @@ class FirstBytes:
 
     def _judge_raw(self) -> None:
         if self._raw_passes:
+            self.content = "uninspected"
             self.finding = Agreed()
         else:
             self._refuse("it begins with neither TLS nor an HTTP head, and no rule names the port")
 
     def _judge_head(self, data: bytes) -> None:
         assert self._reader is not None
+        self.content = "http"
         try:
             events = self._reader.feed(data)
             if not events:

@@ -1,4 +1,4 @@
-"""Takes listening sockets from the launcher: one message, one descriptor (SCM_RIGHTS, unix(7))."""
+"""Takes the sandbox's sockets from the launcher: one message, one descriptor (SCM_RIGHTS, unix(7))."""
 
 from __future__ import annotations
 
@@ -10,14 +10,26 @@ from doorward.start_json import loads
 
 _MESSAGE = 64 * 1024  # bytes of one message
 _DESCRIPTORS = 16  # room for more than should come, so that none stays behind unseen
+_NETLINK = 16  # AF_NETLINK, <linux/socket.h>
+
+STREAMS = frozenset({"proxy", "transparent", "dns_tcp", "loopback", "published"})
+"""Kinds of sockets that connections come in on."""
+
+DATAGRAMS = frozenset({"dns_udp", "udp"})
 
 
 class Handover(NamedTuple):
-    """`listener` is None where the message brought no listening socket of a kind that is known."""
+    """`kind` says what the socket is for, `port` which one it has inside, `root` the process below which the run's are.
+    `socket` is None where the message brought none that is usable for it. `refused`: why the namespace has no
+    transparent capture."""
 
     run: str
     policy: str
-    listener: _socket.socket | None
+    kind: str
+    port: int
+    root: int
+    socket: _socket.socket | None
+    refused: str = ""
 
 
 def take(channel: _socket.socket) -> Handover | None:
@@ -28,14 +40,21 @@ def take(channel: _socket.socket) -> Handover | None:
         raise
     except OSError:  # reset, or closed by us: no more can come
         return None
-    listener = _listener(_descriptors(ancillary))
+    descriptors = _descriptors(ancillary)
     if not data:
+        _usable(descriptors, "")
         return None
     message = loads(data)
-    if listener is not None and message.get("listener") != "proxy":
-        listener.close()
-        listener = None
-    return Handover(message["run"], message["policy"], listener)
+    kind = message.get("listener", "")
+    return Handover(
+        message["run"],
+        message["policy"],
+        kind,
+        message.get("port", 0),
+        message.get("root", 0),
+        _usable(descriptors, kind),
+        message.get("refused", ""),
+    )
 
 
 def _descriptors(ancillary: list[tuple[int, int, bytes]]) -> list[int]:
@@ -46,13 +65,13 @@ def _descriptors(ancillary: list[tuple[int, int, bytes]]) -> list[int]:
     return found
 
 
-def _listener(descriptors: list[int]) -> _socket.socket | None:
-    """The one listening socket; whatever else came is closed."""
+def _usable(descriptors: list[int], kind: str) -> _socket.socket | None:
+    """The one socket, if it is of that kind; whatever else came is closed."""
     if len(descriptors) == 1:
         sock = None
         try:
             sock = _socket.socket(fileno=descriptors[0])
-            if sock.getsockopt(_socket.SOL_SOCKET, _socket.SO_ACCEPTCONN):
+            if _is_of(sock, kind):
                 os.set_inheritable(descriptors[0], False)
                 return sock
         except OSError:
@@ -63,3 +82,13 @@ def _listener(descriptors: list[int]) -> _socket.socket | None:
     for descriptor in descriptors:
         os.close(descriptor)
     return None
+
+
+def _is_of(sock: _socket.socket, kind: str) -> bool:
+    if kind in STREAMS:
+        return bool(sock.getsockopt(_socket.SOL_SOCKET, _socket.SO_ACCEPTCONN))
+    if kind in DATAGRAMS:
+        return sock.family in (_socket.AF_INET, _socket.AF_INET6) and sock.type == _socket.SOCK_DGRAM
+    if kind == "diagnosis":
+        return sock.family == _NETLINK
+    return kind == "maker" and sock.family == _socket.AF_UNIX

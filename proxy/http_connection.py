@@ -61,7 +61,7 @@ async def _serve_request(connection: Connection, stream: RequestStream, head: Re
     if target.scheme == "connect":
         first = b"".join(event.data for event in stream.events if isinstance(event, Raw))
         stream.events.clear()
-        await serve_tunnel(connection, protocol, target.host, target.port, ConnectAnswers(target), first)
+        await serve_tunnel(connection, protocol, target.host, target.port, ConnectAnswers(connection, target), first)
         return False
     return await _serve_plain(connection, stream, head, target)
 
@@ -108,17 +108,18 @@ def failed_answer(failure: Unreachable, target: Target, method: str) -> bytes:
 class ConnectAnswers:
     """What a CONNECT is answered."""
 
-    def __init__(self, target: Target) -> None:
+    def __init__(self, connection: Connection, target: Target) -> None:
+        self._connection = connection
         self._target = target
 
     def established(self) -> bytes:
         """The tunnel stands."""
         return connect_established()
 
-    def refused(self, refusal: Refusal) -> bytes:
+    async def say_refused(self, refusal: Refusal) -> None:
         """The door said no."""
-        return http_refusal(refusal)
+        await self._connection.say_last(http_refusal(refusal))
 
-    def failed(self, failure: Unreachable) -> bytes:
+    async def say_failed(self, failure: Unreachable) -> None:
         """The way there failed."""
-        return failed_answer(failure, self._target, "CONNECT")
+        await self._connection.say_last(failed_answer(failure, self._target, "CONNECT"))

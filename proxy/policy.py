@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 from doorward.allowlists.decision import Decision
-from doorward.allowlists.host import Address, Host, MalformedHost, parse_rule_host
+from doorward.allowlists.host import Address, Host, MalformedHost, Name, parse_rule_host
 from doorward.allowlists.index import RuleIndex
 from doorward.allowlists.observing import observed
 from doorward.allowlists.rule import Origin, parse_rule
@@ -48,12 +48,15 @@ class Policy:
     """Immutable; a reload puts another in its place. `parent_resolves`: zones whose names go to the parent by name."""
 
     __slots__ = (
-        *("_verdicts", "answer_time", "decide", "inspection", "limits", "notices"),
+        *("_verdicts", "answer_time", "decide", "decide_name", "follow", "inspection", "limits", "notices"),
         *("observing", "parent", "parent_resolves", "rules"),
     )
 
     decide: Callable[[Host, int], Decision]
     """The rule set's decision by name; remembered, since a client asks for few hosts many times."""
+
+    decide_name: Callable[[Name], Decision]
+    """The rule set's decision on a look-up; remembered likewise."""
 
     def __init__(
         self,
@@ -66,6 +69,7 @@ class Policy:
         inspection: Inspection | None = None,
         *,
         observing: bool = False,
+        follow: frozenset[str] = frozenset(),
     ) -> None:
         """`answer_time`: seconds a question about a host may take; None where nobody can be asked. `observing`: what no
         rule allows passes all the same (`allowlists/observing.py`)."""
@@ -77,7 +81,9 @@ class Policy:
         self.notices = notices  # what a person should hear before the run
         self.inspection = inspection  # None without a worker
         self.observing = observing
+        self.follow = follow  # "publish", "loopback": see `loopback`
         self.decide = lru_cache(_REMEMBERED)(self._watched_decision if observing else rules.decide)
+        self.decide_name = lru_cache(_REMEMBERED)(self._watched_name if observing else rules.decide_name)
         self._verdicts: dict[tuple[Host, int, tuple[IP, ...]], tuple[Decision, AddressVerdict]] = {}
 
     def admit(
@@ -106,6 +112,9 @@ class Policy:
 
     def _watched_decision(self, host: Host, port: int) -> Decision:
         return observed(self.rules.decide(host, port))
+
+    def _watched_name(self, name: Name) -> Decision:
+        return observed(self.rules.decide_name(name))
 
     def inspects(self, decision: Decision) -> bool:
         """Whether an allowed tunnel is looked into."""
@@ -144,13 +153,16 @@ def policy_from_settings(
     settings: Mapping[str, object], own: Callable[[], InterfaceAddresses] = interface_addresses
 ) -> Policy:
     """The settings a supervisor sends: those of a rule set, `limits`, `upstream_proxy`, `upstream_resolves`,
-    `inspection`, `observe`, and where `can_ask` is true the seconds of `answer_time`. `own` tells the machine's
-    addresses of the moment. Raises MalformedRule, MalformedSettings, MalformedLimit or MalformedParent."""
+    `inspection`, `observe`, `follow`, and where `can_ask` is true the seconds of `answer_time`. `own` tells the
+    machine's addresses of the moment. Raises MalformedRule, MalformedSettings, MalformedLimit or MalformedParent."""
     limits = settings.get("limits") or {}
     url = settings.get("upstream_proxy")
     zones = settings.get("upstream_resolves") or []
     if not isinstance(limits, dict) or not isinstance(zones, list) or not isinstance(url, str | None):
         raise MalformedSettings("limits is an object, upstream_proxy text or null, upstream_resolves a list")
+    follow = settings.get("follow") or []
+    if not isinstance(follow, list) or not {"publish", "loopback"}.issuperset(follow):
+        raise MalformedSettings('follow is a list of "publish" and "loopback"')
     if zones and url is None:
         raise MalformedParent("upstream_resolves names hosts for an upstream proxy, and upstream_proxy gives none.")
     answer_time = settings.get("answer_time") if settings.get("can_ask") else None
@@ -167,6 +179,7 @@ def policy_from_settings(
         None if answer_time is None else float(answer_time),
         _inspection(settings.get("inspection")),
         observing=bool(settings.get("observe")),
+        follow=frozenset(follow),
     )
 
 

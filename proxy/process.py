@@ -18,7 +18,7 @@ import select
 from doorward.allowlists.rule import MalformedRule
 from doorward.allowlists.settings import MalformedSettings
 from doorward.proxy.control import Control
-from doorward.proxy.handover import take
+from doorward.proxy.handover import Handover, take
 from doorward.proxy.limits import MalformedLimit
 from doorward.proxy.loop import Group, Loop, Promise
 from doorward.proxy.parent import MalformedParent
@@ -76,7 +76,7 @@ class ProxyProcess:
         self._control = Control(loop, control)
         self._handover = handover
         self._policies: dict[str, Policy] = {}
-        self._early: list[tuple[str, str, _socket.socket]] = []  # run, policy, listener: not served yet
+        self._early: list[Handover] = []  # not served yet
         self._group = Group(loop)
         self._end: Promise[None] = Promise(loop)
         self._loaded: Runs | None = None
@@ -100,8 +100,8 @@ class ProxyProcess:
             except (OSError, DeadlinePassed):
                 pass  # nobody is there, or listens, any more
         finally:
-            for _, _, listener in self._early:
-                listener.close()
+            for brought in self._early:
+                _close(brought)
             if self._loaded is not None:
                 self._loaded.free()
             self._control.close()
@@ -123,8 +123,8 @@ class ProxyProcess:
             gc.set_threshold(_COLLECT_AFTER, 20, 20)
             gc.enable()  # a run switches it off for its start, before it forks this process
         early, self._early = self._early, []
-        for run, wanted, listener in early:
-            self._open(run, wanted, listener)
+        for brought in early:
+            self._open(brought)
 
     async def _listen(self) -> None:
         try:
@@ -175,13 +175,13 @@ class ProxyProcess:
 
     def _finish(self, run: str) -> None:
         self._take_waiting_listeners()  # one may have been handed over for this very run
-        early = [entry for entry in self._early if entry[0] == run]
-        if self._loaded is None and any(_has_connection(listener) for _, _, listener in early):
+        early = [brought for brought in self._early if brought.run == run]
+        if self._loaded is None and any(_has_news(brought) for brought in early):
             self._group.start(self._finish_after_all(run))
             return
-        for entry in early:
-            self._early.remove(entry)
-            entry[2].close()
+        for brought in early:
+            self._early.remove(brought)
+            _close(brought)
         if self._loaded is not None:
             self._loaded.finish(run)
         else:
@@ -214,23 +214,31 @@ class ProxyProcess:
                 return True
             if brought is None:
                 return False
-            if brought.listener is None:
-                self._complain(brought.policy, "a handover brought no usable listener")
+            if brought.socket is None and not brought.refused:
+                self._complain(brought.policy, f"a handover brought no usable socket for {brought.kind!r}")
             else:
-                self._open(brought.run, brought.policy, brought.listener)
+                self._open(brought)
 
-    def _open(self, run: str, policy_id: str, listener: _socket.socket) -> None:
-        policy = self._policies.get(policy_id)
+    def _open(self, brought: Handover) -> None:
+        policy = self._policies.get(brought.policy)
         if policy is None or self._loaded is None:
-            self._early.append((run, policy_id, listener))
+            self._early.append(brought)
         else:
-            self._loaded.open(run, policy_id, policy, listener)
+            self._loaded.open(brought, policy)
 
 
-def _has_connection(listener: _socket.socket) -> bool:
+def _has_news(brought: Handover) -> bool:
+    """Whether somebody has knocked, or there is something to put on record."""
+    if brought.socket is None:
+        return True
     poll = select.poll()
-    poll.register(listener.fileno(), select.POLLIN)
+    poll.register(brought.socket.fileno(), select.POLLIN)
     return bool(poll.poll(0))
+
+
+def _close(brought: Handover) -> None:
+    if brought.socket is not None:
+        brought.socket.close()
 
 
 def _raise_descriptor_limit() -> None:

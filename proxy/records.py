@@ -18,7 +18,10 @@ from doorward.typing_names import Protocol
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from typing import Any, TypeAlias
+
+    # which process asked, as `attribution.py` describes it; `unknown` where that cannot be said for certain
+    Attributed: TypeAlias = dict[str, Any] | str
 
     Item = dict[str, Any]
 else:
@@ -65,8 +68,9 @@ def new_connection_id() -> str:
 class Account:
     """What one allowed (host, port, rule) of one client connection did; becomes one `network` item."""
 
-    __slots__ = ("_start", "address", "closed_by", "connection", "decision", "down", "error", "host", "method",
-                 "protocol", "receipt", "requests", "up", "upstream")  # fmt: skip
+    __slots__ = ("_start", "address", "closed_by", "connection", "content", "decision", "down", "error", "host",
+    "method",
+                 "process", "protocol", "receipt", "requests", "up", "upstream")  # fmt: skip
 
     def __init__(self, decision: Decision, protocol: str, method: str, now: float) -> None:
         self.connection = new_connection_id()
@@ -81,7 +85,9 @@ class Account:
         self.requests = 0
         self.closed_by = "client"
         self.error: str | None = None
+        self.content: str | None = None  # of a tunnel, see `first_bytes`
         self.receipt: Receipt | None = None
+        self.process: Attributed | None = None  # None: nobody tries to find out
         self._start = now
 
     def opened(self) -> Item:
@@ -103,6 +109,8 @@ class Account:
         payload["duration_s"] = round(now - self._start, 6)
         payload["requests"] = self.requests
         payload["closed_by"] = self.closed_by
+        if self.content is not None:
+            payload["content"] = self.content
         if self.error is not None:
             payload["error"] = self.error
         return {"type": "network", "payload": payload}
@@ -111,12 +119,15 @@ class Account:
         """The items of a refusal: of a request that was never allowed, or of a tunnel whose names do not agree."""
         self.decision = decision
         self.closed_by = "proxy"
-        return [self.closed(now), {"type": "refusal", "payload": {**refusal.to_json(), "connection": self.connection}}]
+        payload = {**refusal.to_json(), "connection": self.connection}
+        if self.process is not None:
+            payload["process"] = self.process
+        return [self.closed(now), {"type": "refusal", "payload": payload}]
 
     def _subject(self) -> Item:
         """What both items say. The enum members are text, and JSON takes them for it."""
         decision = self.decision
-        return {
+        subject: Item = {
             "version": VERSION,
             "connection": self.connection,
             "decision": decision.effect,
@@ -128,11 +139,15 @@ class Account:
             "protocol": self.protocol,
             "method": self.method,
         }
+        if self.process is not None:
+            subject["process"] = self.process
+        return subject
 
 
-def refused(decision: Decision, refusal: Refusal, now: float) -> list[Item]:
+def refused(decision: Decision, refusal: Refusal, now: float, process: Attributed | None = None) -> list[Item]:
     """The items of a request that was never allowed."""
     account = Account(decision, refusal.protocol, refusal.method, now)
+    account.process = process
     account.requests = 1
     return account.refused(decision, refusal, now)
 
@@ -140,6 +155,26 @@ def refused(decision: Decision, refusal: Refusal, now: float) -> list[Item]:
 def malformed(protocol: str, status: int, sentence: str) -> Item:
     """A message that could not be judged, since nobody can say what it asks for."""
     payload = {"type": "malformed_request", "protocol": protocol, "status": status, "message": sentence}
+    return {"type": "event", "payload": payload}
+
+
+def no_capture(why: str) -> Item:
+    """The sandbox's network has no transparent capture, though it was asked for."""
+    message = (
+        f"connections that do not go through the proxy are not captured, since {why}: clients that know no proxy reach "
+        "nothing, and names resolve through the proxy only"
+    )
+    return {"type": "event", "payload": {"type": "capture_unavailable", "message": message}}
+
+
+def published(inside: int, outside: int) -> Item:
+    """A server inside can be reached from the host's loopback."""
+    return {"type": "event", "payload": {"type": "published", "port": inside, "address": f"127.0.0.1:{outside}"}}
+
+
+def published_connection(inside: int, up: int, down: int) -> Item:
+    """What somebody on the host did there."""
+    payload = {"type": "published_connection", "port": inside, "bytes_up": up, "bytes_down": down}
     return {"type": "event", "payload": payload}
 
 

@@ -9,6 +9,7 @@ from doorward.proxy import records
 from doorward.proxy.admission import Way
 from doorward.proxy.control import Control, SupervisorGone
 from doorward.proxy.dial import SocketDialler
+from doorward.proxy.handover import Handover
 from doorward.proxy.loop import Group, Loop
 from doorward.proxy.own_listeners import OwnListeners
 from doorward.proxy.policy import Policy
@@ -38,11 +39,12 @@ class Runs:
         self.questions = Questions(loop, control)
         self._doors: dict[str, tuple[str, Server]] = {}  # by run: its policy's id, its door
 
-    def open(self, run: str, policy_id: str, policy: Policy, listener: _socket.socket) -> None:
-        """One more listener of a run; the first one opens its door."""
+    def open(self, brought: Handover, policy: Policy) -> None:
+        """One more socket of a run; the first one opens its door."""
+        run = brought.run
         known = self._doors.get(run)
         if known is not None:
-            known[1].add_listener(listener)
+            self._add(known[1], brought)
             return
         server = Server(
             self._way,
@@ -56,8 +58,8 @@ class Runs:
             on_error=lambda error: self._note(run, error),
             inspection=self._inspection(policy),
         )
-        self._doors[run] = (policy_id, server)
-        server.add_listener(listener)
+        self._doors[run] = (brought.policy, server)
+        self._add(server, brought)
         self._group.start(self._serve(run, server))
 
     def _inspection(self, policy: Policy) -> InspectionLink | None:
@@ -70,6 +72,14 @@ class Runs:
             self._link = InspectionLink(self._loop, self._link_sock)
             self._group.start(self._link.run(self._group, lambda error: self._note("", error)))
         return self._link
+
+    def _add(self, server: Server, brought: Handover) -> None:
+        if brought.kind == "proxy" and brought.socket is not None:
+            server.add_listener(brought.socket)
+        else:
+            from doorward.proxy.inside import add  # a door alone has none of it
+
+            add(server, brought)
 
     def reload(self, policy_id: str, policy: Policy) -> None:
         """The policy has new contents."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import _socket
 import errno
-from collections.abc import Callable, Coroutine
 
 from doorward.proxy.admission import Way
 from doorward.proxy.asking import Asking
@@ -24,10 +23,18 @@ from doorward.proxy.task import Cancelled, Task, Watch
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from collections.abc import Callable, Coroutine
+    from typing import Any, TypeVar
 
     from doorward.proxy.asking import Decider
+    from doorward.proxy.attribution import Attribution
+    from doorward.proxy.connection import Entry
     from doorward.proxy.inspection.link import InspectionLink
+    from doorward.proxy.loopback import Publisher
+    from doorward.proxy.name_server import NameServer
+    from doorward.proxy.stand_ins import StandIns
+
+    T = TypeVar("T")
 
 _ACCEPTS_A_TURN = 32
 _PAUSE = 0.1  # seconds, when the process is out of descriptors or memory, or the network is down
@@ -59,6 +66,12 @@ class Server:
         self.policy = policy
         self.sink = sink
         self.via = via
+        self.attribution: Attribution | None = None  # who asks; for a sandbox of ours
+        self.stand_ins: StandIns | None = None  # addresses that stand for names inside
+        self.names: NameServer | None = None  # the sandbox's name server
+        self.publisher: Publisher | None = None  # servers inside that the host may reach
+        self.name_servers: tuple[tuple[str, int], ...] | None = None  # to ask for records; None for the machine's own
+        self.has_ipv6 = False  # whether the sandbox has it
         self.pool = UpstreamPool(self.loop, policy.limits.pooled, policy.limits.pooled_time)
         self.inspection = inspection
         self.draining = False
@@ -66,6 +79,8 @@ class Server:
         self._group = Group(self.loop)
         self.asking = None if decider is None else Asking(self.loop, self._group, decider, answer_time)
         self._listeners: dict[_socket.socket, Task[None] | None] = {}
+        self._entries: dict[_socket.socket, Entry] = {}
+        self._services: list[Coroutine[Any, None, None]] = []  # not started yet
         self._connections: dict[Connection, Task[None]] = {}
         self._room: Promise[None] | None = None  # set while the limit of connections is reached
         self._empty: Promise[None] | None = None  # set while a drain waits for the last connection
@@ -76,11 +91,15 @@ class Server:
         """Client connections at this moment."""
         return len(self._connections)
 
-    def add_listener(self, listener: _socket.socket) -> None:
-        """Take over a listening stream socket. Before or while `serve` runs."""
+    def add_listener(self, listener: _socket.socket, entry: Entry | None = None) -> None:
+        """Take over a listening stream socket. Before or while `serve` runs. With an `entry` that serves what comes in
+        on it, not as a proxy's client; the socket is then one of a sandbox's, which nothing here could dial."""
         listener.setblocking(False)
         tune(listener)
-        self.way.own.add(listener)
+        if entry is None:
+            self.way.own.add(listener)
+        else:
+            self._entries[listener] = entry
         self._listeners[listener] = None
         if self._group.running:
             self._listeners[listener] = self._group.start(self._accept(listener))
@@ -89,6 +108,30 @@ class Server:
         """Run something beside the connections; it ends with them."""
         self._group.start(work)
 
+    def remove_listener(self, listener: _socket.socket) -> None:
+        """Accept nothing more on it, and close it."""
+        task = self._listeners.get(listener)
+        if task is None:
+            self._drop(listener)
+        else:
+            task.cancel()
+
+    def add_service(self, service: Coroutine[Any, None, None]) -> None:
+        """Run something beside the listeners, until the door closes. Before or while `serve` runs."""
+        if self._group.running:
+            self._group.start(service)
+        else:
+            self._services.append(service)
+
+    def start(self, work: Coroutine[Any, None, T]) -> Task[T]:
+        """Run a task of the door's own, which ends with it."""
+        return self._group.start(work)
+
+    def note(self, error: BaseException) -> None:
+        """A fault of ours, which cost one client its answer."""
+        if self._on_error is not None:
+            self._on_error(error)
+
     async def serve(self) -> None:
         """Serve until `close` or a `drain` ended it; then every connection is closed and recorded."""
         try:
@@ -96,6 +139,9 @@ class Server:
                 for listener in self._listeners:
                     self._listeners[listener] = group.start(self._accept(listener))
                 group.start(self._sweep())
+                services, self._services = self._services, []
+                for service in services:
+                    group.start(service)
                 await self._end.wait()
                 group.cancel()
         finally:
@@ -103,6 +149,12 @@ class Server:
                 self._drop(listener)
             for connection in self._connections:  # whose task was cancelled before its first step
                 connection.channel.close()
+            for service in self._services:
+                service.close()
+            if self.attribution is not None:
+                self.attribution.close()
+            if self.publisher is not None:
+                self.publisher.close()
             self.pool.close()
 
     def reload(self, policy: Policy) -> None:
@@ -155,7 +207,8 @@ class Server:
                     else:
                         await self.loop.sleep(_PAUSE)
                     continue
-                self._begin(_socket.socket(family, _socket.SOCK_STREAM, _socket.IPPROTO_TCP, descriptor))
+                sock = _socket.socket(family, _socket.SOCK_STREAM, _socket.IPPROTO_TCP, descriptor)
+                self._begin(sock, self._entries.get(listener))
                 accepted += 1
                 if accepted % _ACCEPTS_A_TURN == 0:
                     await self.loop.turn()
@@ -163,10 +216,10 @@ class Server:
             watch.forget(shared=True)
             self._drop(listener)
 
-    def _begin(self, sock: _socket.socket) -> None:
+    def _begin(self, sock: _socket.socket, entry: Entry | None = None) -> None:
         sock.setblocking(False)
         channel = Channel(self.loop, sock)
-        connection = Connection(self, channel)
+        connection = Connection(self, channel, entry)
         self._connections[connection] = self._group.start(self._serve(connection))
 
     async def _serve(self, connection: Connection) -> None:
@@ -175,8 +228,7 @@ class Server:
         except Cancelled:
             raise
         except Exception as error:  # a fault of ours must not take the other connections with it
-            if self._on_error is not None:
-                self._on_error(error)
+            self.note(error)
             connection.channel.abort()
         finally:
             connection.channel.close()
@@ -194,5 +246,6 @@ class Server:
     def _drop(self, listener: _socket.socket) -> None:
         if listener in self._listeners:
             del self._listeners[listener]
-            self.way.own.discard(listener)
+            if self._entries.pop(listener, None) is None:
+                self.way.own.discard(listener)
             listener.close()

@@ -41,7 +41,7 @@ async def serve_socks5(connection: Connection, first: bytes) -> None:
     answer = server.to_send()
     if answer:
         await channel.send(answer, connection.deadline)
-    await serve_tunnel(connection, PROTOCOL, event.host, event.port, SocksAnswers(), server.leftover())
+    await serve_tunnel(connection, PROTOCOL, event.host, event.port, SocksAnswers(connection), server.leftover())
 
 
 def _note(connection: Connection, sentence: str) -> None:
@@ -51,15 +51,18 @@ def _note(connection: Connection, sentence: str) -> None:
 class SocksAnswers:
     """What a SOCKS5 request is answered (RFC 1928 §6): there is no room for a reason."""
 
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
     def established(self) -> bytes:
         """The tunnel stands."""
         return reply(Reply.SUCCEEDED)
 
-    def refused(self, refusal: Refusal) -> bytes:
+    async def say_refused(self, refusal: Refusal) -> None:
         """The door said no."""
-        return reply(Reply.NOT_ALLOWED)
+        await self._connection.say_last(reply(Reply.NOT_ALLOWED))
 
-    def failed(self, failure: Unreachable) -> bytes:
+    async def say_failed(self, failure: Unreachable) -> None:
         """The way there failed."""
         unknown = failure.error_class.startswith("dns")
-        return reply(Reply.HOST_UNREACHABLE if unknown else Reply.CONNECTION_REFUSED)
+        await self._connection.say_last(reply(Reply.HOST_UNREACHABLE if unknown else Reply.CONNECTION_REFUSED))

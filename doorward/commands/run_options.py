@@ -26,6 +26,8 @@ POLICY_OPTIONS = (
     Option("deny", "one that may not, whatever else allows it", "RULE", repeat=True),
     Option("observe", "let pass what no rule allows, and record it; deny rules and the local guard hold"),
     Option("inspect", "look into every TLS tunnel, not only where a rule needs it"),
+    Option("allow-loopback", "ports of this machine's loopback that appear inside", "PORT[,…]|all", repeat=True),
+    Option("publish", "a server inside that this machine reaches", "PORT[:HERE]|auto", repeat=True),
     Option("pass-env", "hand this variable over although its name looks like a credential", "NAME", repeat=True),
     Option("enable", "a feature to switch on for this run", "FEATURE", repeat=True),
     Option("disable", "a feature to switch off for this run", "FEATURE", repeat=True),
@@ -68,6 +70,8 @@ _LISTS = {
     "allow-unix": "filesystem.allow_unix",
     "allow": "network.allow",
     "deny": "network.deny",
+    "allow-loopback": "network.loopback",
+    "publish": "network.publish",
     "pass-env": "env.pass",
 }
 

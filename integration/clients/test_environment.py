@@ -123,6 +123,10 @@ DIAL = (
 )
 
 
+ALONE = ("-c", "network.transparent=false")
+"""The proxy alone: nothing is captured."""
+
+
 def test_loopback_of_the_host_is_another_machine(doorward: Any, python: Any, web: Any) -> None:
     """P-EV-06: a program that dials 127.0.0.1 itself finds nothing there, at once, and no byte goes out."""
     words = (python.path, "-c", DIAL, "127.0.0.1", str(web.port))
@@ -141,8 +145,8 @@ def test_the_way_to_the_hosts_loopback_is_the_proxy(doorward: Any, web: Any) -> 
 
 
 def test_local_resolution_fails_at_once(doorward: Any, python: Any, web: Any) -> None:
-    """P-DN-04: getaddrinfo inside knows no name, not even an allowed one, and says so without a stall."""
-    seen = doorward(*python.shown, *web.reach(), "--", python.path, "-c", DIAL, "a.test", str(web.port))
+    """P-DN-04: without capture getaddrinfo inside knows no name, not even an allowed one, and says so at once."""
+    seen = doorward(*python.shown, *ALONE, *web.reach(), "--", python.path, "-c", DIAL, "a.test", str(web.port))
     problem, seconds = seen.output.splitlines()
     assert problem.startswith("gaierror")
     assert float(seconds) < 1
@@ -150,9 +154,13 @@ def test_local_resolution_fails_at_once(doorward: Any, python: Any, web: Any) ->
 
 
 def test_socks_by_name_works_where_socks_by_address_cannot(doorward: Any, web: Any) -> None:
-    """P-DN-04: `--socks5` looks the name up first; `--socks5-hostname` and `socks5h://` leave that to the proxy."""
+    """P-DN-04: `--socks5` looks the name up first; `--socks5-hostname` and `socks5h://` leave that to the proxy. With
+    capture both do: the proxy knows which name an address inside stands for."""
+    both = doorward(*web.reach(), "--", *CURL, "--socks5", "127.0.0.1:3128", web.url())
+    assert (both.status, both.output, both.reasons) == (0, "hello\n", [])
+    web.paths.clear()
     begin = time.monotonic()
-    local = doorward(*web.reach(), "--", *CURL, "--socks5", "127.0.0.1:3128", web.url())
+    local = doorward(*ALONE, *web.reach(), "--", *CURL, "--socks5", "127.0.0.1:3128", web.url())
     assert time.monotonic() - begin < 5
     assert (local.status, local.reasons, web.paths) == (97, [], [])
     local.says("Could not resolve host: a.test")
@@ -169,11 +177,12 @@ def test_socks_by_name_works_where_socks_by_address_cannot(doorward: Any, web: A
 
 @pytest.mark.parametrize("command", ["wget", "curl"])
 def test_a_direct_address_is_unreachable_at_once(doorward: Any, client: Callable[[str], str], command: str) -> None:
-    """P-EV-08: a client told to leave the proxy out has no way: no route, no stall (192.0.2.0/24 is documentation)."""
+    """P-EV-08: without capture a client told to leave the proxy out has no way: no route, no stall (192.0.2.0/24 is
+    documentation)."""
     direct = {"curl": (*CURL, "--noproxy", "*"), "wget": ("wget", "-O-", "--no-proxy", "--tries=1", "--timeout=20")}
     client(command)
     begin = time.monotonic()
-    seen = doorward("--", *direct[command], "http://192.0.2.1/")
+    seen = doorward(*ALONE, "--", *direct[command], "http://192.0.2.1/")
     assert time.monotonic() - begin < 5
     assert (seen.status, seen.reasons) == ({"curl": 7, "wget": 4}[command], [])
     seen.hints("an address was dialled directly")

@@ -71,10 +71,16 @@ def test_tunnel(doorward: Any, tls: Any, authority: Any, library: tuple[str, Any
 
 
 def test_aiohttp_without_trust_env_fails_fast(doorward: Any, web: Any, python_clients: Any) -> None:
-    """It ignores the variables, so it looks the name up itself, and that fails at once."""
+    """P-EV-09: it ignores the variables, so it looks the name up itself. Captured, it gets there; else that fails at
+    once."""
+    words = (python_clients.path, "-c", GET["aiohttp"], web.url(), "direct")
+    captured = doorward(*python_clients.shown, *web.reach(), "--", *words)
+    assert (captured.status, captured.reasons, web.paths) == (0, [], ["/"])
+    web.paths.clear()
     begin = time.monotonic()
     seen = doorward(
-        *python_clients.shown, *web.reach(), "--", python_clients.path, "-c", GET["aiohttp"], web.url(), "direct"
+        *python_clients.shown, *web.reach(), "-c", "network.transparent=false", "--", python_clients.path, "-c",
+        GET["aiohttp"], web.url(), "direct"
     )
     assert time.monotonic() - begin < 5
     assert (seen.status, seen.reasons, web.paths) == (1, [], [])

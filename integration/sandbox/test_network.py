@@ -26,6 +26,7 @@ def test_the_listeners_are_handed_over_and_answer_before_the_command_starts(sand
     )
     assert answer["stdout"] == "hello\nhello\n", answer
     message, addresses = json.loads(answer["stderr"])
+    assert isinstance(message.pop("root"), int)
     assert message == {"run": "run-1", "policy": "policy-1", "listener": "proxy", "port": 3128}
     assert addresses == ["127.0.0.1", "::1"]
 

@@ -54,7 +54,7 @@ def test_the_hosts_loopback(output: str, rule: str) -> None:
     said = hint(output)
     assert said is not None and said.startswith(LOOPBACK)
     assert "another machine" in said
-    assert f"--allow {rule} " in said
+    assert f"--allow-loopback {rule.partition(':')[2]} " in said
 
 
 @pytest.mark.parametrize(
@@ -113,3 +113,11 @@ def test_the_status_number_of_a_trust_service_out_of_reach_is_known() -> None:
     """P-PL-01."""
     said = hint("Get https://a.test: tls: failed to verify certificate: x509: OSStatus -26276\n")
     assert said is not None and "macos.trust_service=true" in said
+
+
+def test_where_connections_are_captured_only_loopback_is_hinted_at() -> None:
+    """P-EV-06: whatever else refuses is the door, which has said so itself."""
+    said = hint("ConnectionRefusedError: [Errno 111] Connection refused\n", captured=True)
+    assert said is not None and "--allow-loopback PORT " in said
+    assert hint("socket.gaierror: [Errno -3] Temporary failure in name resolution\n", captured=True) is None
+    assert hint("OSError: [Errno 101] Network is unreachable\n", captured=True) is None

@@ -2,7 +2,7 @@
 
 import pytest
 
-from doorward.launcher.interface import Identity, Limits, Stdio
+from doorward.launcher.interface import Door, Identity, Limits, Stdio
 from doorward.launcher.launch import Launch, launch_from
 from doorward.launcher.plan import Plan
 from doorward.launcher.protected import Watch
@@ -29,6 +29,7 @@ def launch(stdio=Stdio(3, 4, 5), handover=-1, user=None):  # noqa: B008
         watching="ff00",
         calls=((2, 0), (257, 1)),
         cgroup="/sys/fs/cgroup/a",
+        door=Door(True, (123,), (5432, 8080), False),
         stdio=stdio,
         handover=handover,
     )

@@ -7,7 +7,7 @@ import socket
 
 import pytest
 
-from doorward.launcher.interface import LaunchFailure, Limits, Outcome, Stdio
+from doorward.launcher.interface import Door, LaunchFailure, Limits, Outcome, Stdio
 from doorward.launcher.launch import Launch, launch_from
 from doorward.launcher.plan import Plan
 from doorward.launcher.process import NeverStarted, ShimProcess
@@ -17,7 +17,7 @@ DEADLINE_S = 20
 
 
 def launch(plan=Plan(), stdio=Stdio(-1, -1, -1)):  # noqa: B008
-    limits = None, Limits(), (), "", "", ()
+    limits = None, Limits(), (), "", "", (), Door()
     return Launch(plan, "/bwrap", False, True, ("true",), "/", (), "", "", "", 1.0, "/c", False, *limits, stdio)
 
 

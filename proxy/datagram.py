@@ -1,0 +1,74 @@
+"""One datagram that came in on a socket which listens on every address: who sent it, where to, and how to answer.
+
+The socket tells the address each datagram was sent to, and sends from whichever it is told (IP_PKTINFO, ip(7);
+IPV6_PKTINFO, ipv6(7)): the sender hears from the address it spoke to.
+"""
+
+from __future__ import annotations
+
+import _socket
+import struct
+from ipaddress import IPv4Address, IPv6Address
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from doorward.proxy.records import Attributed
+    from doorward.proxy.resolver import IP
+    from doorward.proxy.server import Server
+
+LONGEST: Final = 65_535
+"""Bytes of one."""
+
+_ROOM: Final = _socket.CMSG_SPACE(64)
+_SOL_IP, _IP_PKTINFO, _SOL_IPV6, _IPV6_PKTINFO = 0, 8, 41, 50
+
+
+class Datagram:
+    """Its data, and the way back."""
+
+    __slots__ = ("_at", "_sock", "data", "sender")
+
+    def __init__(self, sock: _socket.socket, data: bytes, sender: Any, at: bytes) -> None:
+        self._sock = sock
+        self._at = at  # the address it was sent to, packed
+        self.data = data
+        self.sender = sender
+
+    @property
+    def sent_to(self) -> IP | None:
+        """The address it was sent to; None where the kernel did not tell."""
+        if not self._at:
+            return None
+        return IPv4Address(self._at) if len(self._at) == 4 else IPv6Address(self._at)
+
+    def reply(self, data: bytes) -> None:
+        """Send an answer; nothing happens without data, and one that cannot be sent is lost."""
+        if not data:
+            return
+        if self._sock.family == _socket.AF_INET:
+            said = (_SOL_IP, _IP_PKTINFO, struct.pack("=I4s4s", 0, self._at, bytes(4)))
+        else:
+            said = (_SOL_IPV6, _IPV6_PKTINFO, self._at + bytes(4))
+        try:
+            self._sock.sendmsg([data], [said] if self._at else [], 0, self.sender)
+        except OSError:
+            pass
+
+    def process(self, server: Server, port: int) -> Attributed | None:
+        """Who sent it, to `port`."""
+        sent_to = self.sent_to
+        if server.attribution is None or sent_to is None:
+            return None
+        make = IPv4Address if self._sock.family == _socket.AF_INET else IPv6Address
+        return server.attribution.of_datagram((make(self.sender[0]), self.sender[1]), (sent_to, port))
+
+
+def receive(sock: _socket.socket) -> Datagram:
+    """The next one. Raises BlockingIOError, and OSError for an ICMP error of an earlier answer."""
+    data, ancillary, _, sender = sock.recvmsg(LONGEST, _ROOM)
+    for level, kind, said in ancillary:
+        if (level, kind) == (_SOL_IP, _IP_PKTINFO):
+            return Datagram(sock, data, sender, said[8:12])
+        if (level, kind) == (_SOL_IPV6, _IPV6_PKTINFO):
+            return Datagram(sock, data, sender, said[:16])
+    return Datagram(sock, data, sender, b"")

@@ -1,0 +1,91 @@
+"""What a sandbox's sockets are for, besides the proxy's own port: each kind gets what serves it.
+
+What serves a kind is imported when the first client comes, since most runs have none of it.
+"""
+
+from __future__ import annotations
+
+import _socket
+from typing import TYPE_CHECKING
+
+from doorward.proxy import records
+from doorward.proxy.handover import Handover
+from doorward.proxy.task import Watch
+
+if TYPE_CHECKING:
+    from doorward.proxy.connection import Connection
+    from doorward.proxy.server import Server
+
+
+def add(server: Server, brought: Handover) -> None:
+    """One more socket of the server's sandbox."""
+    sock = brought.socket
+    if sock is None:
+        server.sink.post(server.run, [records.no_capture(brought.refused)])
+    elif brought.kind == "diagnosis":
+        from doorward.proxy.attribution import Attribution
+
+        server.attribution = Attribution(sock, brought.root)
+    elif brought.kind == "transparent":
+        server.has_ipv6 = server.has_ipv6 or sock.family == _socket.AF_INET6
+        server.add_listener(sock, _captured)
+    elif brought.kind == "dns_tcp":
+        server.add_listener(sock, _asked_over_tcp)
+    elif brought.kind == "loopback":
+        server.add_listener(sock, _granted)
+    elif brought.kind in ("maker", "published"):
+        from doorward.proxy import loopback
+
+        loopback.attach(server, brought.kind, sock, brought.port)
+    elif brought.kind == "dns_udp":
+        server.add_service(_asked_over_udp(server, sock))
+    elif brought.kind == "udp":
+        server.add_service(_relayed(server, sock, brought.port))
+    else:
+        sock.close()
+
+
+async def _captured(connection: Connection) -> None:
+    from doorward.proxy.transparent import serve_captured
+
+    await serve_captured(connection)
+
+
+async def _granted(connection: Connection) -> None:
+    from doorward.proxy.loopback import serve_granted
+
+    await serve_granted(connection)
+
+
+async def _asked_over_tcp(connection: Connection) -> None:
+    from doorward.proxy.name_server import serve_stream
+
+    await serve_stream(connection)
+
+
+async def _asked_over_udp(server: Server, sock: _socket.socket) -> None:
+    sock.setblocking(False)
+    watch = Watch(server.loop, sock.fileno())
+    watch.can_read = False
+    try:
+        await watch.readable()
+        from doorward.proxy.name_server import serve_datagrams
+
+        await serve_datagrams(server, sock, watch)
+    finally:
+        watch.forget(shared=True)
+        sock.close()
+
+
+async def _relayed(server: Server, sock: _socket.socket, port: int) -> None:
+    sock.setblocking(False)
+    watch = Watch(server.loop, sock.fileno())
+    watch.can_read = False
+    try:
+        await watch.readable()
+        from doorward.proxy.udp_relay import serve_relayed
+
+        await serve_relayed(server, sock, watch, port)
+    finally:
+        watch.forget(shared=True)
+        sock.close()

@@ -1,0 +1,328 @@
+"""The sandbox's name server: answers with addresses that stand for names, over UDP and TCP; asks nobody.
+
+- An address is given for a name that some rule could allow, or that somebody could be asked about: it stands for that
+  name and means nothing else (`stand_ins`). The real look-up is the proxy's, once, when a connection to it is dialled.
+- Everything else is REFUSED: other names, other types of records unless a rule lists them, names that carry data.
+- Each distinct question is one record, which is kept before it is answered.
+- Whatever server a client asks, the answer comes from the address it asked: the sockets listen on every address.
+"""
+
+from __future__ import annotations
+
+import _socket
+from collections import OrderedDict
+from ipaddress import IPv4Address, IPv6Address
+from typing import TYPE_CHECKING, Final
+
+from doorward.allowlists.decision import Decision, Effect, Reason, Source, Words
+from doorward.allowlists.host import Address, MalformedHost, Name, address_host, parse_host
+from doorward.allowlists.pattern import Kind
+from doorward.allowlists.rule import table_text
+from doorward.named_tuple import NamedTuple
+from doorward.proxy import dns_message as dns
+from doorward.proxy import records
+from doorward.proxy.carried_data import why_it_carries_data
+from doorward.proxy.datagram import Datagram, receive
+from doorward.proxy.dns_message import Question, Unanswerable, read_query, write_answer
+from doorward.proxy.records import Account
+from doorward.proxy.refusal import refusal_from
+from doorward.proxy.stand_ins import StandIns, ipv6_stand_in, pointed_at, stands_for_names
+from doorward.proxy.task import DeadlinePassed, Watch
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from doorward.proxy.connection import Connection
+    from doorward.proxy.records import Attributed, Item, Receipt
+    from doorward.proxy.resolver import IP
+    from doorward.proxy.server import Server
+    from doorward.proxy.udp_relay import UdpRelay
+
+PROTOCOL: Final = "dns"
+PORT: Final = 53
+
+SECONDS_TO_LIVE: Final = 60
+"""Of an answer. A stand-in stays the same for longer; a client that asks again keeps its name in the table."""
+
+REMEMBERED: Final = 65_536
+"""Questions whose record is known to be kept; one that was forgotten is recorded again."""
+
+_AT_ONCE: Final = 256  # datagrams whose records are on their way; more are dropped, and their clients ask again
+_A_TURN: Final = 64  # datagrams before others get their turn
+_MALFORMED_KEPT: Final = 64
+_STREAM_IDLE: Final = 10.0  # seconds a client may be silent between two questions over TCP (RFC 7766 §6.2.3)
+_LOCALHOST: Final = {dns.A: IPv4Address("127.0.0.1").packed, dns.AAAA: IPv6Address("::1").packed}
+
+
+class _Outcome(NamedTuple):
+    """How a question is answered. `items` are to be kept first; `upstream`: the name that others
+    are to be asked about."""
+
+    reply: bytes
+    items: list[Item] | None = None
+    upstream: str = ""
+
+
+class NameServer:
+    """The questions of one run."""
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+        reserved = (rule.pattern.network for rule in server.policy.rules.allow if rule.pattern.network is not None)
+        self.stand_ins = server.stand_ins = StandIns(reserved=reserved)
+        self._kept: OrderedDict[tuple[bytes, int], Receipt] = OrderedDict()
+        self._malformed: set[str] = set()
+        self.waiting = 0
+
+    def at_once(self, data: bytes) -> bytes | Question:
+        """The answer where nothing is to be recorded or waited for; else the question, for `answer`."""
+        try:
+            question = read_query(data)
+        except Unanswerable as error:
+            self._note(str(error))
+            return error.reply
+        if _key(question) in self._kept:
+            outcome = self._judge(question, None)
+            if not outcome.upstream and self._kept[_key(question)] is _KEPT:
+                return outcome.reply
+        return question
+
+    async def answer(self, question: Question, process: Callable[[], Attributed | None], udp: bool) -> bytes:
+        """The answer, once its record is kept. Raises what a lost supervisor raises."""
+        key = _key(question)
+        known = self._kept.get(key)
+        outcome = self._judge(question, process if known is None else None)
+        if known is None and outcome.items is not None:
+            known = self._kept[key] = self._server.sink.submit(self._server.run, outcome.items)
+            if len(self._kept) > REMEMBERED:
+                self._kept.popitem(last=False)
+        if known is not None:
+            await known.wait()
+            if key in self._kept:
+                self._kept[key] = _KEPT
+        if outcome.upstream:
+            from doorward.proxy.dns_upstream import ask
+
+            return await ask(self._server, question, outcome.upstream, udp=udp)
+        return outcome.reply
+
+    def _note(self, sentence: str) -> None:
+        """A message that is no question; each kind of fault once."""
+        if sentence not in self._malformed and len(self._malformed) < _MALFORMED_KEPT:
+            self._malformed.add(sentence)
+            self._server.sink.post(self._server.run, [records.malformed(PROTOCOL, 400, f"DNS: {sentence}.")])
+
+    def _judge(self, question: Question, process: Callable[[], Attributed | None] | None) -> _Outcome:
+        if question.kind == dns.PTR:
+            pointed = self._pointed(question, process)
+            if pointed is not None:
+                return pointed
+        try:
+            if any(b"." in label for label in question.labels):
+                raise MalformedHost("a label of the name holds a dot")
+            host = parse_host(question.name.decode("ascii", "replace"))
+        except MalformedHost as error:
+            return self._malformed_name(question, str(error))
+        if isinstance(host, Address):
+            return self._malformed_name(question, "an address is not looked up")
+        if host.text == "localhost" or host.text.endswith(".localhost"):  # RFC 6761 §6.3
+            data = _LOCALHOST.get(question.kind)
+            return _Outcome(_with(question, data))
+        policy = self._server.policy
+        decision = policy.decide_name(host)
+        if decision.effect is Effect.DENY:
+            message = decision.message.replace(f"{host.text}:{decision.port}", host.text, 1)
+            return self._refused(question, _about(decision, message), process)
+        addresses = question.kind in (dns.A, dns.AAAA)
+        if not addresses and question.type_text not in policy.rules.record_types(host):
+            return self._other_type(question, host, decision, process)
+        rule = decision.rule
+        if rule is not None and rule.pattern.kind is not Kind.EXACT:
+            why = why_it_carries_data(host.text.removesuffix(rule.pattern.name).rstrip("."))
+            if why is not None:
+                decision = decision.refused(Reason.NOT_ALLOWED, Source.BASELINE_POLICY, "")
+                said = Words(f"{host.text} {why}", f"--allow {host.text}", host.text)
+                return self._refused(question, decision._replace(port=PORT, said=said), process)
+        if not addresses:
+            items = None if process is None else [self._account(question, decision, process, None).closed(self._now)]
+            return _Outcome(b"", items, host.text)
+        address = self.stand_ins.address_of(host.text)
+        if address is None:
+            return _Outcome(write_answer(question, dns.SERVFAIL))
+        ip: IP = address
+        if question.kind == dns.AAAA:
+            if not self._server.has_ipv6:
+                return _Outcome(_with(question, None))
+            ip = ipv6_stand_in(address)
+        items = None if process is None else [self._account(question, decision, process, ip).closed(self._now)]
+        return _Outcome(_with(question, ip.packed), items)
+
+    def _other_type(
+        self, question: Question, host: Name, decision: Decision, process: Callable[[], Attributed | None] | None
+    ) -> _Outcome:
+        kind = question.type_text
+        message = f"{host.text} may be reached, but no rule lets its {kind} records be asked for"
+        entry = table_text({"host": host.text, "dns": [kind]})
+        refused = decision.refused(Reason.NOT_ALLOWED, Source.BASELINE_POLICY, message)._replace(
+            port=PORT, said=Words(message, f"--allow '{entry}'", entry)
+        )
+        # browsers and resolvers ask for these beside every address, and do without
+        return self._refused(question, refused, process, quiet=question.kind in (dns.HTTPS, dns.SVCB))
+
+    def _pointed(self, question: Question, process: Callable[[], Attributed | None] | None) -> _Outcome | None:
+        """A reverse look-up: the name that a stand-in stands for; of other addresses none is known here."""
+        ip = pointed_at(question.labels)
+        if ip is None:
+            return None
+        name = self.stand_ins.name_of(ip)
+        if name is not None:
+            data = dns.name_data(name)
+            return _Outcome(write_answer(question, dns.NOERROR, [(dns.PTR, SECONDS_TO_LIVE, data)]))
+        if stands_for_names(ip) or ip.is_loopback:
+            return _Outcome(write_answer(question, dns.NXDOMAIN))
+        decision = Decision(
+            Effect.DENY, Reason.NOT_ALLOWED, Source.BASELINE_POLICY, None, address_host(ip), PORT,
+            f"the name of {ip} is not looked up: the sandbox's name server asks nobody",
+        )  # fmt: skip
+        return self._refused(question, decision, process, quiet=True)
+
+    def _malformed_name(self, question: Question, why: str) -> _Outcome:
+        shown = question.name[:100].decode("latin-1").encode("unicode_escape").decode("ascii")
+        item = records.malformed(PROTOCOL, 400, f"The DNS question names no host ({why}): {shown}")
+        return _Outcome(write_answer(question, dns.REFUSED), [item])
+
+    def _refused(
+        self,
+        question: Question,
+        decision: Decision,
+        process: Callable[[], Attributed | None] | None,
+        *,
+        quiet: bool = False,
+    ) -> _Outcome:
+        """`quiet`: on record, but not counted as a refusal that a person should hear of. Without `process` the record
+        is kept already."""
+        reply = write_answer(question, dns.REFUSED)
+        if process is None:
+            return _Outcome(reply)
+        account = self._account(question, decision, process, None)
+        refusal = refusal_from(
+            decision, protocol=PROTOCOL, method=question.type_text, host_text=account.host, port=decision.port
+        )
+        items = account.refused(decision, refusal, self._now)
+        return _Outcome(reply, items[:1] if quiet else items)
+
+    def _account(
+        self,
+        question: Question,
+        decision: Decision,
+        process: Callable[[], Attributed | None],
+        ip: IP | None,
+    ) -> Account:
+        account = Account(decision._replace(port=PORT), PROTOCOL, question.type_text, self._now)
+        account.requests = 1
+        account.address = ip
+        account.closed_by = "proxy"
+        account.process = process()
+        return account
+
+    @property
+    def _now(self) -> float:
+        return self._server.loop.now
+
+
+class _Kept:
+    """Stands for a receipt that has come."""
+
+    async def wait(self, deadline: float = 0.0) -> None:
+        """It has come."""
+
+
+_KEPT: Final = _Kept()
+
+
+def names_of(server: Server) -> NameServer:
+    """The server's one name server, made when the first question comes."""
+    if server.names is None:
+        server.names = NameServer(server)
+    return server.names
+
+
+async def serve_stream(connection: Connection) -> None:
+    """Questions over TCP, each with its length before it (RFC 1035 §4.2.2), to the end of the connection."""
+    names = names_of(connection.server)
+    channel, loop = connection.channel, connection.loop
+    kept = b""
+    while True:
+        connection.idle = not kept
+        while len(kept) < 2 or len(kept) < 2 + int.from_bytes(kept[:2], "big"):
+            data = await channel.recv(deadline=loop.now + _STREAM_IDLE)
+            if not data:
+                return
+            kept += data
+        size = int.from_bytes(kept[:2], "big")
+        message, kept = kept[2 : 2 + size], kept[2 + size :]
+        reply = names.at_once(message)
+        if isinstance(reply, Question):
+            reply = await names.answer(reply, connection.process, False)
+        if not reply:
+            return
+        await channel.send(len(reply).to_bytes(2, "big") + reply, loop.now + _STREAM_IDLE)
+
+
+async def serve_datagrams(server: Server, sock: _socket.socket, watch: Watch) -> None:
+    """Questions over UDP, for as long as the door is open; those to a server that a `udp:` rule names go there."""
+    names = names_of(server)
+    relay: UdpRelay | None = None
+    taken = 0
+    while True:
+        try:
+            datagram = receive(sock)
+        except BlockingIOError:
+            watch.can_read = False
+            taken = 0
+            await watch.readable()
+            continue
+        except OSError:  # an ICMP error of an earlier answer
+            continue
+        if server.policy.rules.udp is not None and (sent_to := datagram.sent_to) is not None:
+            if relay is None:
+                from doorward.proxy.udp_relay import UdpRelay
+
+                relay = UdpRelay(server, PORT)
+            if not sent_to.is_loopback and relay.allows(sent_to):
+                relay.take(datagram)
+                continue
+        reply = names.at_once(datagram.data)
+        if isinstance(reply, bytes):
+            datagram.reply(reply)
+        elif names.waiting < _AT_ONCE:
+            names.waiting += 1
+            server.start(_answer_later(server, names, datagram, reply))
+        taken += 1
+        if taken % _A_TURN == 0:
+            await server.loop.turn()
+
+
+async def _answer_later(server: Server, names: NameServer, datagram: Datagram, question: Question) -> None:
+    try:
+        datagram.reply(await names.answer(question, lambda: datagram.process(server, PORT), True))
+    except (OSError, DeadlinePassed):
+        pass
+    except Exception as error:  # the supervisor is gone, or a fault of ours: this client gets no answer
+        server.note(error)
+    finally:
+        names.waiting -= 1
+
+
+def _key(question: Question) -> tuple[bytes, int]:
+    """Names are the same in any case. The lengths of labels stay in, so that a dot in one is no other name's."""
+    return question.raw[:-4].lower(), question.kind
+
+
+def _with(question: Question, data: bytes | None) -> bytes:
+    """An answer with one record of the asked type, or with none."""
+    return write_answer(question, dns.NOERROR, [(question.kind, SECONDS_TO_LIVE, data)] if data is not None else [])
+
+
+def _about(decision: Decision, message: str) -> Decision:
+    return decision._replace(port=PORT, said=decision.words._replace(message=message))
