@@ -263,7 +263,7 @@ def upstream() -> Any:
 def test_records_that_a_rule_lists_are_asked_for_and_no_others(ask: Any, upstream: Upstream) -> None:
     asker = ask([{"host": "**.a.test", "dns": ["TXT"]}, "b.test"])
     asker.door.server.name_servers = (upstream.place,)
-    assert asker.addresses("x.a.test", "TXT")[0] == '"0xxxxx"'
+    assert '"0xxxxx"' in asker.addresses("x.a.test", "TXT")
     assert asker.code("no.a.test", "TXT") == "NXDOMAIN"
     for name, kind in (("b.test", "TXT"), ("x.a.test", "MX"), ("c.test", "TXT"), ("f" * 60 + ".a.test", "TXT")):
         assert asker.code(name, kind) == "REFUSED"
