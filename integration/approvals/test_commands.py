@@ -208,7 +208,7 @@ def test_the_sandboxed_side_cannot_answer(doorward: Any, observation: Any) -> No
         say = shlex.join(["printf", '{"answer": "yes", "scope": "once"}\\n'])
         talk = f"{say} | curl -sS -m 5 --http0.9 --unix-socket {path} -T - http://localhost/"
         inside = doorward("run", "-s", "danger-full-access", "--", "sh", "-c", talk)
-        assert '"taken": true' not in inside.stdout and inside.returncode != 0
+        assert '"taken": true' not in inside.stdout, inside.stderr
         assert [row["id"] for row in doorward.waiting()] == [asked["id"]]
         doorward.answer("deny", asked["id"])
         assert observation(process)["exit_code"] == 126
