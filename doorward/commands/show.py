@@ -12,7 +12,10 @@ from doorward.sessions.home import Home
 from doorward.sessions.lookup import SessionRef
 from doorward.summary import printable
 
-_OPTIONS = (Option("json", "the file's lines as stored, one JSON document a line"),)
+_OPTIONS = (
+    Option("json", "the file's lines as stored, one JSON document a line"),
+    Option("har", "the requests that inspection recorded, as an HTTP archive (HAR 1.2)"),
+)
 
 
 def main(args: list[str]) -> int:
@@ -33,6 +36,8 @@ def main(args: list[str]) -> int:
         raise UsageError("doorward show: name one session, by its UUID or its name")
     with store("show") as home:
         found = the_session(home, "show", parsed.words)
+        if parsed.has("har"):
+            return _archive(home, found)
         return _raw(home, found) if parsed.has("json") else _rendered(home, found)
 
 
@@ -45,6 +50,27 @@ def _raw(home: Home, found: SessionRef) -> int:
             sys.stderr.write(printable(f"doorward show: {line.sentence}") + "\n")
         else:
             sys.stdout.buffer.write(line)
+    return 0
+
+
+def _archive(home: Home, found: SessionRef) -> int:
+    import json
+
+    from doorward.sessions.damage import Damage
+    from doorward.sessions.har import har_of
+    from doorward.sessions.history import session_bytes
+    from doorward.version import VERSION
+
+    payloads = []
+    for line in session_bytes(home, found.id, found.path):
+        if isinstance(line, Damage):
+            sys.stderr.write(printable(f"doorward show: {line.sentence}") + "\n")
+        elif b'"http_exchange"' in line:
+            payloads.append(json.loads(line)["payload"])
+    archive = har_of(payloads, VERSION)
+    if not archive["log"]["entries"]:
+        sys.stderr.write('doorward show: no request was recorded; -c inspect.record="headers" has inspection do it\n')
+    sys.stdout.write(json.dumps(archive) + "\n")
     return 0
 
 

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-WAIT = 15.0
+WAIT = 40.0
 """Seconds after which a test that waits for something has failed."""
 
 UNABLE = (

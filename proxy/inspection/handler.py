@@ -10,32 +10,19 @@ import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from mitmproxy import http
 from mitmproxy.connection import ConnectionState, Server
 from mitmproxy.proxy import events, layer, mode_specs, server
 from mitmproxy.proxy.layers import tls
 
-from doorward.proxy.http1 import BadMessage
-from doorward.proxy.inspection import answers
-from doorward.proxy.inspection.credentials import (
-    BodyWatch,
-    Leak,
-    Mirror,
-    leak_in,
-    replaced_header,
-    replaced_target,
-)
-from doorward.proxy.inspection.door import Door, DoorGone, NoConnection, Refused
-from doorward.proxy.inspection.streams import ANSWERED, LEAKED, HttpLayer
-from doorward.proxy.inspection.strict import check_http2, names_disagree
+from doorward.proxy.inspection.door import Door, DoorGone, NoConnection
+from doorward.proxy.inspection.requests import Requests
+from doorward.proxy.inspection.streams import HttpLayer
 
 if TYPE_CHECKING:
     from doorward.proxy.inspection.worker import Setting
 
 _MODE = mode_specs.ProxyMode.parse("regular")
 _ALPN = (b"h2", b"http/1.1")
-_USED = "doorward.used"  # key of a flow's metadata: the credentials that were put in
-_GRAPHQL_LIMIT = 1024 * 1024
 
 log = logging.getLogger("doorward.inspection")
 
@@ -100,18 +87,11 @@ class Inspection(server.LiveConnectionHandler):
         self.client_stream = stream
         self.server_stream = Stream()
         self.error: str | None = None
-        self._wanted = frozenset(message["headers"])
-        self._graphql: bool = message["graphql"]
-        self._at_home = frozenset(each for each in setting.credentials if each.name in message["credentials"])
-        self._mine = tuple(each for each in setting.credentials if self.tls and each in self._at_home)
-        self._others = tuple(each for each in setting.credentials if each not in self._mine)
-        self._noted: set[str] = set()
-        self._tasks: set[asyncio.Task[None]] = set()
-        self._failed: NoConnection | None = None
+        self.requests = Requests(setting, door, message, self.stop)
         self._server_ended_first = False
         client: Any = self.client
         client.doorward_http2 = []
-        client.doorward_malformed = self._malformed
+        client.doorward_malformed = self.requests.malformed
         client.doorward_failure = None
         context = self.layer.context
         top: Any
@@ -162,7 +142,7 @@ class Inspection(server.LiveConnectionHandler):
             sock, early = await self.door.dial(self.name)
             reader, writer = await self.server_stream.open(sock, base64.b64decode(early))
         except NoConnection as failed:
-            self._failed = failed
+            self.requests.failed = failed
             connection.error = failed.sentence
             self.error = f"{failed.error_class}: {failed.sentence}"
             await self.server_event(events.OpenConnectionCompleted(command, failed.sentence))
@@ -189,16 +169,13 @@ class Inspection(server.LiveConnectionHandler):
 
     async def handle_hook(self, hook: Any) -> None:
         """What mitmproxy's layers ask."""
-        handle = getattr(self, f"_{hook.name}", None)
+        handle = getattr(self, f"_{hook.name}", None) or getattr(self.requests, hook.name, None)
         if handle is None:
             return
         with self.timeout_watchdog.disarm():
-            try:
-                answer = handle(*hook.args())
-                if answer is not None:
-                    await answer
-            except DoorGone:
-                self.stop()
+            answer = handle(*hook.args())
+            if answer is not None:
+                await answer
 
     # --- TLS -------------------------------------------------------------------------------------------------------
 
@@ -221,7 +198,7 @@ class Inspection(server.LiveConnectionHandler):
         sentence = f"No TLS with {self.host}: {_plain(reason)}."
         if "certificate required" in reason or "handshake failure" in reason:
             sentence += f" {self._no_client_certificate()}"
-        self._failed = NoConnection(502, "upstream-failed", sentence)
+        self.requests.failed = NoConnection(502, "upstream-failed", sentence)
         self.error = f"upstream-failed: {sentence}"
 
     def _no_client_certificate(self) -> str:
@@ -249,152 +226,6 @@ class Inspection(server.LiveConnectionHandler):
                 "rule without methods, paths or other conditions, which is not inspected",
             },
         )
-
-    # --- HTTP ------------------------------------------------------------------------------------------------------
-
-    def _malformed(self, error: BadMessage) -> None:
-        self.door.note(
-            self.name,
-            {
-                "type": "malformed_request",
-                "protocol": "https" if self.tls else "http",
-                "status": error.status,
-                "message": error.sentence,
-            },
-        )
-
-    async def _requestheaders(self, flow: http.HTTPFlow) -> None:
-        if flow.error is not None:
-            return  # mitmproxy refuses it by itself
-        try:
-            await self._judge(flow)
-        except BadMessage as error:
-            self._malformed(error)
-            _answer(flow, answers.failure(error.status, "bad-request", error.sentence))
-        except Refused as refused:
-            _answer(flow, answers.refusal(refused.error_class, refused.body))
-
-    async def _judge(self, flow: http.HTTPFlow) -> None:
-        request: Any = flow.request
-        if request.is_http2:
-            check_http2(request)
-        said = names_disagree(request, self.host, self.port, tls=self.tls)
-        if said is not None:
-            message = f"the tunnel was opened to {self.host} port {self.port}, but a request in it names {said}"
-            raise await self.door.refuse(self.name, "name_mismatch", message, request.method)
-        await self._look_for_leaks(request)
-        upgrade = _upgrade(request)
-        await self.door.ask(
-            self.name,
-            {
-                "method": request.method,
-                "target": request.path,
-                "headers": [
-                    (name.lower(), value)
-                    for name, value in request.headers.items(multi=True)
-                    if name.lower() in self._wanted
-                ],
-                "operations": None,
-                "upgrade": upgrade,
-            },
-        )
-        if self._failed is not None and not flow.server_conn.connected:
-            failed, self._failed = self._failed, None
-            sentence, more = failed.sentence, {"host": self.host, "port": self.port}
-            _answer(flow, answers.failure(failed.status, failed.error_class, sentence, **more))
-            return
-        if self._mine:
-            self._put_in(flow)
-        request.stream = self._body_watch(flow) if self._others else True
-
-    def _responseheaders(self, flow: http.HTTPFlow) -> None:
-        if ANSWERED in flow.metadata or flow.response is None:
-            return
-        used = flow.metadata.get(_USED)
-        if not used:
-            flow.response.stream = True
-            return
-        mirror = Mirror(used)
-        flow.response.headers.fields = tuple(
-            (name, mirror.header(value)) for name, value in flow.response.headers.fields
-        )
-        flow.response.stream = mirror
-
-    # --- credentials -----------------------------------------------------------------------------------------------
-
-    async def _look_for_leaks(self, request: Any) -> None:
-        if not self._others:
-            return
-        found = leak_in((request.path, *(value for _, value in request.headers.items(multi=True))), self._others)
-        if found is not None:
-            raise await self.door.refuse(self.name, "credential_leak", self._leak_message(found), request.method)
-
-    def _leak_message(self, leak: Leak) -> str:
-        what = "its value" if leak.real else "what stands for it"
-        if leak.credential in self._at_home:
-            return f"the credential {leak.credential.name} ({what}) was about to be sent to {self.host} without TLS"
-        told = f"the credential {leak.credential.name} ({what}) was about to be sent to {self.host}"
-        return f"{told}, which it is not for"
-
-    def _body_watch(self, flow: http.HTTPFlow) -> BodyWatch:
-        def leaked(leak: Leak) -> None:
-            flow.metadata[LEAKED] = True
-            task = asyncio.get_running_loop().create_task(self._leaked(leak, flow.request.method))
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
-
-        return BodyWatch(self._others, leaked)
-
-    async def _leaked(self, leak: Leak, method: str) -> None:
-        """A body is under way already, so there is no answer but the end."""
-        try:
-            await self.door.refuse(self.name, "credential_leak", f"{self._leak_message(leak)}, in a body", method)
-        except DoorGone:
-            pass
-        self.stop()
-
-    def _put_in(self, flow: http.HTTPFlow) -> None:
-        request: Any = flow.request
-        used = []
-        for each in self._mine:
-            put = False
-            fields = []
-            for name, value in request.headers.fields:
-                changed = replaced_header(each, name.decode("latin-1").lower(), value.decode("latin-1"))
-                put = put or changed is not None
-                fields.append((name, value if changed is None else changed.encode("latin-1")))
-            request.headers.fields = tuple(fields)
-            target = replaced_target(each, request.path)
-            if target is not None:
-                request.path, put = target, True
-            if put:
-                used.append(each)
-                if each.name not in self._noted:
-                    self._noted.add(each.name)
-                    event = {"type": "credential_used", "credential": each.name, "place": each.place}
-                    self.door.note(self.name, {**event, "host": self.host, "port": self.port})
-        if used:
-            flow.metadata[_USED] = used
-            request.headers["accept-encoding"] = "identity"  # so that an echo can be seen
-
-
-def _answer(flow: http.HTTPFlow, response: http.Response) -> None:
-    if flow.request.is_http2:
-        response.headers.pop("connection", None)
-    flow.response = response
-    flow.metadata[ANSWERED] = True
-
-
-def _upgrade(request: Any) -> bool:
-    """Whether it asks for another protocol; one that would be HTTP/2 in the clear is struck out (RFC 9113 §3.1)."""
-    asked = request.headers.get("upgrade", "")
-    if not asked or request.is_http2:
-        return False
-    if "h2c" in asked.lower():
-        for name in ("upgrade", "http2-settings"):
-            request.headers.pop(name, None)
-        return False
-    return True
 
 
 def _plain(text: str) -> str:

@@ -22,7 +22,8 @@ from mitmproxy.proxy.layers import tcp
 from mitmproxy.proxy.layers.http import _http1, _http2
 
 from doorward.proxy.http1 import BadMessage
-from doorward.proxy.inspection.answers import failure_body, failure_bytes
+from doorward.proxy.inspection.answers import failure, failure_body, failure_bytes
+from doorward.proxy.inspection.operations import LIMIT
 from doorward.proxy.inspection.strict import HeadReader
 from doorward.proxy.limits import DEFAULT
 
@@ -35,6 +36,9 @@ there nothing more is read until what was read is with the other side's kernel."
 ANSWERED = "doorward.answered"
 """Key of a flow's metadata: the response was made here."""
 
+
+HELD_FOR_JUDGEMENT = "doorward.held"
+"""The same: it is judged with its body, which is read up to `operations.LIMIT`."""
 
 LEAKED = "doorward.leaked"
 """The same: its body held what must not be sent."""
@@ -146,10 +150,22 @@ class HttpStream(http_layers.HttpStream):
         """See mitmproxy."""
         yield from super().state_wait_for_request_headers(event)
         if self.client_state == self.state_consume_request_body and ANSWERED in self.flow.metadata:
-            self._told = True
-            yield from self.send_response()
-            if self.flow.request.is_http2:
-                yield http_layers.SendHttp(http_layers.ResponseEndOfMessage(self.stream_id), self.context.client)
+            yield from self._tell()
+
+    def _tell(self) -> Commands:
+        """Send the answer that was made here, before the request is whole."""
+        self._told = True
+        yield from self.send_response()
+        if self.flow.request.is_http2:
+            yield http_layers.SendHttp(http_layers.ResponseEndOfMessage(self.stream_id), self.context.client)
+
+    def _beyond(self, event: Any) -> bool:
+        return (
+            not self._told
+            and HELD_FOR_JUDGEMENT in self.flow.metadata
+            and isinstance(event, http_layers.RequestData)
+            and len(self.request_body_buf) + len(event.data) > LIMIT
+        )
 
     def state_stream_request_body(self, event: Any) -> Commands:
         """See mitmproxy."""
@@ -163,7 +179,12 @@ class HttpStream(http_layers.HttpStream):
 
     def state_consume_request_body(self, event: Any) -> Commands:
         """See mitmproxy."""
-        if not self._told:
+        if self._beyond(event):
+            self.flow.response = failure(413, "bad-request", "The body is too long to be judged.")
+            self.flow.metadata[ANSWERED] = True
+            self.request_body_buf.clear()
+            yield from self._tell()
+        elif not self._told:
             yield from super().state_consume_request_body(event)
         elif isinstance(event, http_layers.RequestEndOfMessage):
             self.client_state = self.state_done

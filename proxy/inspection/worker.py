@@ -25,7 +25,10 @@ _TUNNEL_IDLE = 3600  # seconds; the door's own limit for tunnels
 class Setting:
     """What all connections share."""
 
-    def __init__(self, options: Any, server_side: Any, client_side: Any, credentials: Any = ()) -> None:
+    def __init__(
+        self, options: Any, server_side: Any, client_side: Any, credentials: Any = (), record: str = "off"
+    ) -> None:
+        self.record = record
         self.options = options
         self.server_side = server_side
         self.client_side = client_side
@@ -92,7 +95,8 @@ def prepare(told: Mapping[str, Any]) -> tuple[Setting, Mapping[str, str]]:
         else:
             options.add_option(name, kind, value, "")
     credentials = map(Credential.told, told.get("credentials", ()))
-    return Setting(options, ServerSide(roots), ClientSide(home.issuer(told["names"])), credentials), paths
+    client_side = ClientSide(home.issuer(told["names"]))
+    return Setting(options, ServerSide(roots), client_side, credentials, told.get("record", "off")), paths
 
 
 async def _serve(setting: Setting, setup: socket.socket, link: socket.socket) -> None:
