@@ -93,7 +93,7 @@ def _segments(path: str) -> list[str]:
     for number, part in enumerate(parts):
         if not part and number < len(parts) - 1:
             raise OddPath("it has an empty segment")
-        if part.partition(";")[0] in _DOTS:  # `..;` is `..` to servers that cut parameters off
+        if not _DOTS.isdisjoint(part.split(";")):  # `..;x` is `..` to servers that cut parameters off
             raise OddPath("it has a dot segment")
     return parts
 
