@@ -24,6 +24,7 @@ COMMANDS = {
     "import": "another sandbox's settings as configuration of doorward's own",
     "explain": "which doors could refuse, and did; what can be rebuilt; where a value was seen",
     "replay": "a session again, at once, at its pace, or under other rules",
+    "export": "one page of a session, readable offline",
     "resume": "one more command in a session, or where it stands",
     "fork": "a new session that goes on from a point of another",
     "rename": "name a session",

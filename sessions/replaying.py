@@ -75,14 +75,15 @@ def _observation(home: Home, payload: Any) -> str:
     output = payload.get("output")
     text = ""
     if isinstance(output, dict):
-        text = _whole(home, output)
+        text = whole_output(home, output)
         if text and not text.endswith("\n"):
             text += "\n"
     signal = f", by signal {_text(payload.get('signal'))}" if payload.get("signal") is not None else ""
     return f"{harmless(redacted(text))}  exit {_text(payload.get('exit_code'))}{signal}\n"
 
 
-def _whole(home: Home, output: dict[str, Any]) -> str:
+def whole_output(home: Home, output: dict[str, Any]) -> str:
+    """The whole of a recorded output: from its blob where it is still there, else head and tail."""
     blob = output.get("blob")
     if isinstance(blob, dict):
         try:
