@@ -45,6 +45,15 @@ if [ -n "$missing" ]; then
         extras="bundled"
     fi
 fi
+# for the page that `doorward export` writes; without what a desktop would want besides
+if [ "$what" = --dev ] && ! command -v chromium >/dev/null && ! command -v google-chrome >/dev/null; then
+    if command -v apt-get >/dev/null && as_root apt-get update -qq &&
+        as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium >/dev/null; then
+        echo "installed: chromium"
+    else
+        echo "could not install chromium; the tests of exported pages need one" >&2
+    fi
+fi
 
 [ -x .venv/bin/python ] || "$python" -m venv .venv
 [ "$what" = --dev ] && extras="${extras:+$extras,}dev"

@@ -80,7 +80,7 @@ class _Looking:
                 if not other_key and found.get("fingerprint") == self._fingerprint:
                     where = "environment" if line.type == "exec" else path or line.type
                     self._seen(line, where, f"{found.get('name')} held exactly this", "fingerprint")
-            elif (how := self._in(found)) is not None:
+            elif _is_theirs(line.type, path) and (how := self._in(found)) is not None:
                 self._seen(line, *_place(line, path), how)
         output = payload.get("output")
         if line.type == "observation" and isinstance(output, dict) and isinstance(output.get("blob"), dict):
@@ -107,6 +107,18 @@ class _Looking:
                 before = data[-overlap:] if overlap else b""
         except StoreError as error:
             self.limits.append(f"turn {line.turn}: the whole output cannot be looked through: {error}")
+
+
+_THEIRS = {"verdict": ("action",), "exec": ("argv", "cwd", "environment"), "observation": ("output",)}
+_OURS = frozenset(
+    ("chain", "fingerprint", "fingerprint_key", "policy_digest", "sealed_environment", "sha256", "turn_id")
+)
+
+
+def _is_theirs(type: str, path: str) -> bool:
+    """Whether a text came from outside: digests and words of doorward's own say nothing about a value."""
+    head, _, rest = path.partition(".")
+    return not _OURS & {head, rest.rpartition(".")[2]} and head in _THEIRS.get(type, (head,))
 
 
 def _place(line: Line, path: str) -> tuple[str, str]:

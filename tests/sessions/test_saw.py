@@ -105,8 +105,9 @@ def test_nothing_is_everywhere(home: Home) -> None:
 def test_whatever_the_value_is(tmp_path_factory: pytest.TempPathFactory, value: bytes) -> None:
     home = Home(str(tmp_path_factory.getbasetemp() / "any"))
     env = {"X": value.decode("utf-8", "surrogateescape")}
-    (sighting, *_) = looked(home, ran(env), value=value).sightings
-    assert sighting.how == "fingerprint"
+    found = looked(home, ran(env), value=value).sightings
+    assert [sighting.how for sighting in found if sighting.where == "environment"].count("fingerprint") == 1
+    assert all(sighting.where == "environment" or value in b"true/" for sighting in found)
 
 
 def test_the_value_is_not_in_the_log(home: Home) -> None:
