@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import tempfile
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -212,11 +213,11 @@ class _Heard:
 
 
 def _readable(text: bytes) -> int:
-    fd = os.memfd_create("hook")
-    with os.fdopen(os.dup(fd), "wb") as file:
+    """A descriptor to read it from."""
+    with tempfile.TemporaryFile() as file:
         file.write(text)
-    os.lseek(fd, 0, os.SEEK_SET)
-    return fd
+        file.seek(0)
+        return os.dup(file.fileno())
 
 
 def _decision(outcome: HookOutcome) -> tuple[Effect, str]:

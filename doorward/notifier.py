@@ -7,6 +7,7 @@ import os
 import shutil
 import signal
 import subprocess
+import tempfile
 from collections.abc import Mapping, Sequence
 
 from doorward.question import Question
@@ -43,24 +44,22 @@ class Notifier:
                 self._start((program, "--app-name=doorward", f"doorward asks: {text}", remedy), b"", "notify-send")
 
     def _start(self, argv: Sequence[str], data: bytes, what: str) -> None:
-        body = os.memfd_create("question")
         try:
-            os.write(body, data)
-            os.lseek(body, 0, os.SEEK_SET)
-            self._running.append(
-                subprocess.Popen(
-                    argv,
-                    stdin=body,
-                    stdout=subprocess.DEVNULL,
-                    stderr=subprocess.DEVNULL,
-                    env=self._env,
-                    start_new_session=True,  # a group of its own, and none of the terminal's signals
+            with tempfile.TemporaryFile() as body:  # a pipe would hold us up until it is read
+                body.write(data)
+                body.seek(0)
+                self._running.append(
+                    subprocess.Popen(
+                        argv,
+                        stdin=body,
+                        stdout=subprocess.DEVNULL,
+                        stderr=subprocess.DEVNULL,
+                        env=self._env,
+                        start_new_session=True,  # a group of its own, and none of the terminal's signals
+                    )
                 )
-            )
         except OSError as error:
             self._complain(f"{what}: {argv[0]} cannot be started: {error.strerror}")
-        finally:
-            os.close(body)
 
     def _complain(self, sentence: str) -> None:
         if sentence not in self.problems:

@@ -12,7 +12,9 @@ import os
 import select
 import socket
 import struct
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 from doorward.errors import EngineError
 from doorward.gates.answer import Answer, Reply, Scope
@@ -50,13 +52,12 @@ class Pending:
 
     def _listen(self, folder: str) -> None:
         self._listener.setblocking(False)
-        descriptor = os.open(folder, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
         before = os.umask(0o177)  # the socket is 0600 from the moment it is there
         try:
-            self._listener.bind(socket_address(descriptor, self.question.id))
+            with socket_address(folder, self.question.id) as address:
+                self._listener.bind(address)
         finally:
             os.umask(before)
-            os.close(descriptor)
         self._listener.listen(16)
 
     def descriptors(self) -> list[int]:
@@ -121,9 +122,18 @@ class Pending:
                 pass  # was never made, or somebody has tidied up
 
 
-def socket_address(folder: int, name: str) -> str:
-    """The address of a question's socket in an open folder: unix(7) takes 108 bytes, and a home can be deeper."""
-    return f"/proc/self/fd/{folder}/{name}.sock"
+@contextmanager
+def socket_address(folder: str, name: str) -> Iterator[str]:
+    """The address of a question's socket. unix(7) takes 108 bytes, and a home can be deeper: on Linux the folder is
+    named by an open descriptor."""
+    if sys.platform != "linux":
+        yield f"{folder}/{name}.sock"
+        return
+    descriptor = os.open(folder, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        yield f"/proc/self/fd/{descriptor}/{name}.sock"
+    finally:
+        os.close(descriptor)
 
 
 def wait_for(pending: Pending, seconds: float, cancelled_by: int | None) -> Reply | None:
@@ -149,7 +159,9 @@ def wait_for(pending: Pending, seconds: float, cancelled_by: int | None) -> Repl
 
 def _is_outside(connection: socket.socket) -> bool:
     """True if the other side is in our process namespace, which no sandboxed command is. The folder is hidden from
-    those besides; this holds where a run has no boundary for files."""
+    those besides; this holds where a run has no boundary for files. Linux alone has such namespaces."""
+    if sys.platform != "linux":
+        return True
     if not hasattr(socket, "SO_PEERCRED"):
         return False  # macOS: nothing tells a sandboxed process from another, so nobody can answer there
     pid = struct.unpack("3i", connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))[0]

@@ -86,15 +86,13 @@ def _is_alive(home: Home, name: str) -> bool:
 
 def _connected(home: Home, name: str) -> socket.socket:
     """Raises OSError where nobody listens."""
-    folder = os.open(home.approvals, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
-        connection.connect(socket_address(folder, name))
+        with socket_address(home.approvals, name) as address:
+            connection.connect(address)
     except BaseException:
         connection.close()
         raise
-    finally:
-        os.close(folder)
     return connection
 
 
