@@ -15,6 +15,9 @@ SYSTEM_TREES: Final = frozenset(
 )
 """Folders that are never opened as a whole ("" is the root); a file in them can be named."""
 
+KERNEL_TREES: Final = ("/dev", "/proc", "/sys")
+"""Nothing in these is ever opened."""
+
 
 class Ground(StrEnum):
     """What kind of place a path lies in."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from doorward.gates.action import Action
 from doorward.gates.dial import Dial, NetworkMode, SandboxMode
 from doorward.gates.findings import Endpoint, Findings, Write
-from doorward.gates.places import SYSTEM_TREES, Ground
+from doorward.gates.places import KERNEL_TREES, SYSTEM_TREES, Ground, inside
 from doorward.gates.verdict import Cause, Effect, Gate, Reason
 from doorward.gates.wording import plain, shell_word
 
@@ -47,7 +47,10 @@ def _denied_write(mode: SandboxMode, dial: Dial, write: Write) -> Reason | None:
     if ground is Ground.ADDED or mode is SandboxMode.DANGER_FULL_ACCESS:
         return None
     switch = f"sandbox_mode={mode}"
-    added = f"--add-dir {shell_word(_folder(write.path))}"
+    folder = _folder(write.path)
+    if ground is Ground.OUTSIDE and not folder:
+        return _deny(switch, f"{named} belongs to the system, and no option opens it", Cause.WRITE_OUTSIDE)
+    added = f"--add-dir {shell_word(folder)}"
     if mode is SandboxMode.READ_ONLY:
         remedy = "-s workspace-write" if ground is not Ground.OUTSIDE else f"-s workspace-write {added}"
         return _deny(
@@ -125,6 +128,9 @@ def _deny(switch: str, sentence: str, cause: Cause, remedy: str = "") -> Reason:
 
 
 def _folder(path: str) -> str:
-    """What to add for a write to `path`: its folder, or where that is the system's, which no sandbox opens, only it."""
+    """What to add for a write to `path`: its folder, or where that is the system's, which no sandbox opens, only it; ""
+    where it is itself what none opens."""
+    if path.rstrip("/") in SYSTEM_TREES or any(inside(path, tree) for tree in KERNEL_TREES):
+        return ""
     parent = path.rpartition("/")[0]
     return path if parent in SYSTEM_TREES else parent

@@ -105,3 +105,12 @@ def test_declared_network_within_the_allowlist_is_not_risky(dial: Dial, shell: S
 def test_declared_network_beyond_the_allowlist_is_risky(dial: Dial, shell: Shell, answer: str) -> None:
     verdict = resolve(dial._replace(decide_host=lambda host, port: answer), shell("x", network_to=(("a.test", 1),)))
     assert (verdict.verdict, verdict.deciding.cause) == ("ask", Cause.RISKY)
+
+
+@pytest.mark.parametrize("mode", ["workspace-write", "read-only"])
+@pytest.mark.parametrize("path", ["/", "/etc", "/etc/", "/dev/sda", "/proc/1/mem", "/sys/x", "/usr"])
+def test_no_option_is_advised_that_would_not_open_it(dial: Dial, shell: Shell, mode: str, path: str) -> None:
+    """The launcher refuses a system folder, and all of the kernel's, as something to write to."""
+    verdict = resolve(dial._replace(sandbox_mode=mode), shell("tee", path))
+    assert (verdict.verdict, verdict.gate, verdict.deciding.remedy) == ("deny", "sandbox", "")
+    assert "no option opens it" in verdict.deciding.sentence
