@@ -78,18 +78,18 @@ class Denials:
         if operation == "replace" and stat.S_ISDIR(inside):
             return "", ""  # a folder that what is moved goes into, or no way to replace it anywhere
         if operation in _REMOVING and real in self._mounts:
-            return ("protected", real) if os.access(folder, os.W_OK, effective_ids=True) else ("", "")
+            return ("protected", real) if _may_write(folder) else ("", "")
         target = real if inside and operation in ("write", "chmod", "chown") else folder
         read_only = self._read_only(target)
         if read_only is None:
             # not there: the sandbox has a folder of its own above it
-            private = os.path.isdir(folder) and os.access(folder, os.W_OK, effective_ids=True)
+            private = os.path.isdir(folder) and _may_write(folder)
             return ("private", folder) if private else ("", "")
         if not read_only:
             if target == folder:
                 self._open[os.path.dirname(path)] = True
             return "", ""
-        if not os.access(target, os.W_OK, effective_ids=True):
+        if not _may_write(target):
             return "", ""  # the same user may not write it outside either
         island = self._island(real)
         if island:
@@ -115,6 +115,12 @@ class Denials:
             if each in self._mounts and each != "/":
                 return each if self._read_only(os.path.dirname(each)) is False else ""
         return ""
+
+
+def _may_write(path: str) -> bool:
+    """Whether the command's user may write it outside. access(2) leaves out the capabilities of our own namespace where
+    it looks at real ids; for another user those are root's, and the effective ones have no capabilities."""
+    return os.access(path, os.W_OK, effective_ids=os.getuid() != os.geteuid())
 
 
 def _above(path: str) -> list[str]:

@@ -8,10 +8,19 @@ import os
 
 from doorward.launcher.interface import Identity
 
+# What the shim and the starter load later. An interpreter in root's own home is out of reach for the user then.
+_LOADED_LATER = (
+    *("ctypes", "resource", "warnings"),
+    *("doorward.launcher.cpu_time", "doorward.launcher.denial_filter", "doorward.launcher.denial_listener"),
+    *("doorward.launcher.git_index", "doorward.launcher.git_settings", "doorward.launcher.new_repository"),
+)
+
 
 def act_as(user: Identity | None) -> None:
     """Takes the user's rights for what follows; `become_root` ends it. Nothing happens without a user."""
     if user is not None:
+        for name in _LOADED_LATER:
+            __import__(name)
         os.setgroups(user.groups)
         os.setegid(user.gid)
         os.seteuid(user.uid)

@@ -2,6 +2,7 @@
 
 import os
 import socket
+import tempfile
 
 import pytest
 
@@ -60,6 +61,7 @@ def test_what_works_and_what_would_fail_anywhere_is_not_told(sandbox, outside):
     """Also what the user may not do outside either: that is not the sandbox's refusal."""
     closed = sandbox.base / "closed"
     closed.mkdir()
+    sandbox.own(closed)
     if not sandbox.is_root:
         closed.chmod(0o555)
     script = f"""
@@ -103,10 +105,10 @@ def test_hidden_paths_and_reading_them(sandbox):
 def test_places_the_sandbox_has_of_its_own(caller_sandbox):
     if not caller_sandbox.is_root:
         pytest.skip("root only: below /run an ordinary user has no folder that is always there")
-    os.makedirs("/run/lock", exist_ok=True)
-    found, _ = denied(caller_sandbox, "echo x > /run/lock/doorward-test")
-    assert found == [("/run/lock/doorward-test", "write", "private", "/run/lock")]
-    assert not os.path.exists("/run/lock/doorward-test")
+    with tempfile.TemporaryDirectory(prefix="doorward-test-", dir="/run") as folder:
+        found, _ = denied(caller_sandbox, f"echo x > {folder}/new")
+        assert found == [(f"{folder}/new", "write", "private", folder)]
+        assert os.listdir(folder) == []
 
 
 def test_sockets_of_the_host(sandbox):

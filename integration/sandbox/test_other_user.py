@@ -1,7 +1,9 @@
 """A command that root starts as another user: it is that user in every respect, and everything else still holds."""
 
 import os
+import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -12,6 +14,7 @@ from doorward.launcher.linux import Linux
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="root only: nobody else may become another user")
 
 UID, GID, GROUP = 64251, 64252, 64253  # ids nobody has
+ROOT = Path(__file__).resolve().parent.parent.parent
 USER = ["tester", UID, GID, [GID, GROUP]]
 WHILE_IT_RUNS = [["release"], ["await", "up"], ["say", "x"], ["hang"]]
 
@@ -189,3 +192,39 @@ def test_nobody_but_root_may_ask():
         text = said.read()
     assert "Only root" in text
     assert "sudo doorward run --user x" in text
+
+
+CLOSED = """
+import os, sys
+from doorward.launcher.interface import Command, Identity, Limits, Mode, SandboxPolicy, Stdio
+from doorward.launcher.linux import Linux
+
+folder, work = sys.argv[1:]
+for mode in (Mode.WORKSPACE_WRITE, Mode.UNCONFINED):
+    policy = SandboxPolicy(
+        mode, work, folder + "/home", folder + "/home/cache", "off" if mode is Mode.WORKSPACE_WRITE else "full",
+        user=Identity("tester", 64251, 64252, ()), limits=Limits(files=64, cpu_time=60), explain=True,
+    )
+    script = "mkdir -p .git/hooks && git init -q . && echo x > .git/hooks/post-commit; touch /etc/x; exit 3"
+    command = Command(("sh", "-c", script), work, {"PATH": "/usr/bin:/bin"})
+    process = Linux().prepare(policy).spawn(command, Stdio(-1, -1, -1))
+    process.release()
+    outcome = process.wait()
+    process.close()
+    print(outcome.exit_code, outcome.failure, [undone.path for undone in outcome.undone])
+"""
+
+
+def test_an_interpreter_the_user_cannot_read_serves_as_well(theirs):
+    """doorward in a home of root's: what is loaded late must be loaded while it can be."""
+    closed = theirs.base / "closed"
+    shutil.copytree(ROOT, closed / "tree", ignore=shutil.ignore_patterns(".git", "__pycache__", "build"), symlinks=True)
+    closed.chmod(0o700)
+    site = [path for path in sys.path if path.endswith("site-packages")]
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", CLOSED, str(closed), str(theirs.workspace)],
+        env={"PYTHONPATH": os.pathsep.join([str(closed / "tree"), *site]), "PATH": "/usr/bin:/bin"},
+        capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    hook = str(theirs.path(".git", "hooks", "post-commit"))
+    assert done.stdout.splitlines() == [f"3 None ['{hook}']", "3 None []"], done.stderr
