@@ -1,6 +1,7 @@
 """The rules of one run, and the two questions they answer: may this host be asked for, and which address is dialled?
 
-- By name alone, before any look-up: deny, then allow, then ask if someone can be asked, then deny.
+- By name alone, before any look-up: deny, then allow, then ask if someone can be asked, then deny. A rule that wants a
+  person to be asked comes before the allows, and is a deny where nobody can be.
 - A deny beats every allow, however narrow: `deny 127.0.0.0/8` shuts 127.0.0.5 though a rule allows it. Such a rule is
   dead, and a notice says so.
 - A literal is judged as a literal: it is open only to a rule that names it or its block, or, if public, to the star.
@@ -74,7 +75,7 @@ class RuleSet:
     """Immutable. Make it with `build`."""
 
     __slots__ = (
-        *("_allow", "_any_tls", "_can_ask", "_deny", "_limited_mode", "_own", "_pins", "_unlimited"),
+        *("_allow", "_any_tls", "_can_ask", "_deny", "_limited_mode", "_own", "_pins", "_prompt", "_unlimited"),
         *("allow", "deny", "notices", "udp"),
     )
 
@@ -94,6 +95,7 @@ class RuleSet:
         own_addresses: frozenset[int],
         notices: Iterable[str],
         limited: bool = False,
+        prompt: tuple[Rule, ...] = (),
     ) -> None:
         self.allow = allow
         self.deny = deny
@@ -106,6 +108,7 @@ class RuleSet:
             allow = tuple(rule for rule in allow if not rule.udp)
         self._allow = RuleIndex(allow)
         self._deny = RuleIndex(rule for rule in deny if not rule.udp)
+        self._prompt = RuleIndex(prompt)
         narrow = any(rule.limited for rule in allow)
         self._unlimited = RuleIndex(rule for rule in allow if not rule.limited) if narrow else self._allow
         self._limited_mode = limited
@@ -126,10 +129,12 @@ class RuleSet:
         can_ask: bool = False,
         own_addresses: Iterable[IPAddress] = (),
         limited: bool = False,
+        prompt: Iterable[Rule] = (),
     ) -> RuleSet:
         """`hosts` is `network.hosts`; `pins` are the addresses presets were resolved to (loopback, link-local and
         metadata ones are left out of those). `own_addresses` are the machine's interface addresses. `limited` leaves
-        of every rule the methods that only read.
+        of every rule the methods that only read. `prompt` are rules, as a deny is written, for hosts that a person is
+        asked about though they are allowed.
 
         Raises MalformedRules.
         """
@@ -159,7 +164,7 @@ class RuleSet:
         if limited:
             allow = tuple(_reading(allow, notices))
         own = frozenset(int(unmap(ip)) for ip in own_addresses)
-        return cls(allow, deny, resolved, can_ask, own, notices, limited)
+        return cls(allow, deny, resolved, can_ask, own, notices, limited, tuple(prompt))
 
     def decide(self, host: Host, port: int) -> Decision:
         """By name alone: nothing is looked up. For a literal the address guard has spoken too. Whether a request is
@@ -169,6 +174,9 @@ class RuleSet:
         rule = self._denying(host, port)
         if rule is not None:
             return _decision(Effect.DENY, Reason.DENIED, rule, host, port, Unsaid(wording.denied, rule, host, port))
+        if self._prompt.size and (rule := self._prompting(host, port)) is not None:
+            effect = Effect.ASK if self._can_ask else Effect.DENY
+            return _decision(effect, Reason.NOT_ALLOWED, rule, host, port, Unsaid(wording.prompted, rule, host, port))
         rule = self._allowing(self._allow, host, port)
         if rule is not None and rule.limited:
             rule = self._allowing(self._unlimited, host, port) or rule
@@ -306,6 +314,11 @@ class RuleSet:
         if isinstance(host, Address):
             return self._denying_address(host.ip, port) or deny.star_at(port)
         return deny.find(host, port) or deny.star_at(port)
+
+    def _prompting(self, host: Host, port: int) -> Rule | None:
+        if isinstance(host, Address):
+            return self._prompt.find_address(host.ip, port)
+        return self._prompt.find(host, port)
 
     def _denying_address(self, ip: IPAddress, port: int) -> Rule | None:
         deny = self._deny

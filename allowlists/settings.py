@@ -1,6 +1,6 @@
 """A rule set from the JSON form in which a configuration travels between processes.
 
-    {"allow": [{"rule": TEXT or TABLE, "source": S, "where": W}, …], "deny": […],
+    {"allow": [{"rule": TEXT or TABLE, "source": S, "where": W}, …], "deny": […], "prompt": […],
      "hosts": {NAME: ADDRESS}, "pins": {NAME: [ADDRESS, …]}, "can_ask": false, "limited": false}
 
 Other keys belong to other readers and are left alone.
@@ -26,8 +26,10 @@ class MalformedSettings(ValueError):
 def rule_set_from_settings(settings: Mapping[str, object], own_addresses: Iterable[IPAddress] = ()) -> RuleSet:
     """Raises MalformedRules with every bad entry, its origin and position; MalformedSettings for a wrong form."""
     problems: list[MalformedRule] = []
-    allow = _rules(settings, "allow", problems)
-    deny = _rules(settings, "deny", problems)
+    allow = _rules(settings, "allow", problems, "allow")
+    deny = _rules(settings, "deny", problems, "deny")
+    # written like a deny: it means the host on every port
+    prompt = _rules(settings, "prompt", problems, "deny")
     hosts = _mapping(settings, "hosts")
     pins = _mapping(settings, "pins")
     if not all(isinstance(address, str) for address in hosts.values()):
@@ -46,6 +48,7 @@ def rule_set_from_settings(settings: Mapping[str, object], own_addresses: Iterab
             can_ask=can_ask,
             own_addresses=own_addresses,
             limited=limited,
+            prompt=prompt,
         )
     except MalformedRules as error:
         raise MalformedRules((*problems, *error.problems)) from None
@@ -54,13 +57,15 @@ def rule_set_from_settings(settings: Mapping[str, object], own_addresses: Iterab
     return built
 
 
-def _rules(settings: Mapping[str, object], effect: RuleEffect, problems: list[MalformedRule]) -> list[Rule]:
-    listed = settings.get(effect, [])
+def _rules(
+    settings: Mapping[str, object], key: str, problems: list[MalformedRule], effect: RuleEffect
+) -> list[Rule]:
+    listed = settings.get(key, [])
     if not isinstance(listed, list):
-        raise MalformedSettings(f"{effect} is a list")
+        raise MalformedSettings(f"{key} is a list")
     rules: list[Rule] = []
     for position, row in enumerate(listed, 1):
-        entry, origin = _row(row, effect)
+        entry, origin = _row(row, key)
         try:
             rules.append(parse_rule(entry, effect, origin))
         except MalformedRule as problem:

@@ -30,6 +30,11 @@ def denied(rule: Rule, host: Host, port: int) -> Words:
     return Words(f"{authority_text(host, port)} is denied by {rule.described}", undo_option(rule))
 
 
+def prompted(rule: Rule, host: Host, port: int) -> Words:
+    message = f"{authority_text(host, port)} is asked about by {rule.described}, and an answer opens it"
+    return Words(message, f"take the rule out of {rule.origin.where}")
+
+
 def not_allowed(host: Host, port: int, allow: RuleIndex) -> Words:
     """No rule names the host. `www.NAME` beside a rule for NAME alone usually wants the names below it."""
     message = f"{authority_text(host, port)} is in no allow rule"

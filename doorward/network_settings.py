@@ -42,7 +42,7 @@ def network_settings(
         from doorward.policy_loading import network_rows
 
         for effect, added in network_rows(policy).items():
-            rules[effect] += added
+            rules.setdefault(effect, []).extend(added)
     if configuration.value("network.observe"):
         notices.append("observing: what no rule allows passes and is recorded; deny rules and the local guard hold")
     follow: list[str] = []
@@ -54,6 +54,7 @@ def network_settings(
     return {
         "allow": rules["allow"],
         "deny": rules["deny"],
+        **({"prompt": rules["prompt"]} if rules.get("prompt") else {}),
         "hosts": dict(configuration.table("network.hosts")),
         "pins": pins,
         "can_ask": False,

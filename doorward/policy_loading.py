@@ -61,24 +61,22 @@ def policy_from(files: Sequence[str], home: Home | None) -> Policy:
 
 
 def network_rows(policy: Policy) -> dict[str, list[dict[str, object]]]:
-    """The `network_rule`s as rows of the proxy's settings (allowlists/settings.py), under "allow" and "deny".
+    """The `network_rule`s as rows of the proxy's settings (allowlists/settings.py): "allow", "deny" and "prompt".
 
     The proxy knows names and ports, and each protocol but socks5_udp, which nothing here carries, reaches a name the
-    same way; so the strictest rule for a name counts. A prompt becomes no allow: the host stays as closed as it is
-    without a rule, and asking is up to the approvals.
+    same way; so the strictest rule for a name counts.
     """
     decisions: dict[str, list[tuple[str, str]]] = {}
     for rule in policy.network:
         if rule.protocol != "socks5_udp":
             decisions.setdefault(rule.host, []).append((rule.decision, rule.where))
-    rows: dict[str, list[dict[str, object]]] = {"allow": [], "deny": []}
+    rows: dict[str, list[dict[str, object]]] = {"allow": [], "deny": [], "prompt": []}
     for host, said in decisions.items():
         entry = f"[{host}]" if ":" in host else host
         for effect, wanted in (("deny", "forbidden"), ("prompt", "prompt"), ("allow", "allow")):
             where = next((place for decision, place in said if decision == wanted), None)
             if where is not None:
-                if effect != "prompt":
-                    rows[effect].append({"rule": entry, "source": "policy", "where": where})
+                rows[effect].append({"rule": entry, "source": "policy", "where": where})
                 break
     return rows
 

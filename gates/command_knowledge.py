@@ -66,9 +66,9 @@ def knowledge_of(action: Action, planted: Sequence[str], locate: Locate | None =
         return Knowledge(understood=False, read_only=False)
     if program_name(argv[0]) not in FOLLOWED:
         return _of_words(argv, action.env, action.cwd, _is_genuine(action, planted))
-    from doorward.gates.unfolding import unfold  # for commands that run others
+    from doorward.gates.unfolding import remembering, unfold  # for commands that run others
 
-    return _of_parts(action, unfold(action), planted, locate)
+    return _of_parts(action, unfold(action), planted, remembering(action, locate) if locate is not None else None)
 
 
 def program_name(word: str) -> str:
@@ -123,6 +123,13 @@ class _Genuine:
         self._planted = planted
         self._locate = locate
         self._known: dict[tuple[str, str | None], bool] = {}
+        self._merged: tuple[Mapping[str, str], Mapping[str, str]] = ({}, action.env)
+
+    def environment(self, more: Mapping[str, str]) -> Mapping[str, str]:
+        """The action's variables with those set on the way; most parts of a script have the same."""
+        if self._merged[0] is not more:
+            self._merged = (more, {**self._action.env, **more} if more else self._action.env)
+        return self._merged[1]
 
     def __call__(self, word: Word, env: Mapping[str, str]) -> bool:
         if not isinstance(word, str):
@@ -143,7 +150,7 @@ class _Genuine:
 
 def _of_part(action: Action, part: Part, genuine: _Genuine) -> Knowledge:
     """One command of several. A relative target counts only while the working folder is the action's."""
-    env: Mapping[str, str] = {**action.env, **part.env} if part.env else action.env
+    env = genuine.environment(part.env)
     risks = list(part.risks)
     for layer in part.outer:
         name = program_name(layer.words[0]) if isinstance(layer.words[0], str) else ""
@@ -188,7 +195,7 @@ def _of_words(words: Sequence[Word], env: Mapping[str, str], cwd: str, genuine: 
         because = f"{plain(name)} may do more: {entry.because}"
     elif entry is not True:
         because = f"{plain(name)}{' used like this' if entry or name in ('git', 'sed') else ''} is not among it"
-    return Knowledge(reads or bool(writes), reads, risks, writes, because=because)
+    return Knowledge(reads or bool(writes), reads, risks, writes, (), (), because)
 
 
 def _is_genuine(action: Action, planted: Sequence[str]) -> bool:
@@ -209,9 +216,7 @@ def _is_genuine_path(program: str, found: str | None, env: Mapping[str, str], pl
     )
 
 
-def _read_only_entry(
-    name: str, arguments: Sequence[Word], env: Mapping[str, str]
-) -> ReadOnly | Literal[True] | None:
+def _read_only_entry(name: str, arguments: Sequence[Word], env: Mapping[str, str]) -> ReadOnly | Literal[True] | None:
     """True if it only reads; else the line of the table it goes beyond, None where there is none."""
     texts = [word for word in arguments if isinstance(word, str)]
     certain = len(texts) == len(arguments)
@@ -264,12 +269,8 @@ def _sed_only_prints(arguments: Sequence[str]) -> bool:
 
 def _fits(known: ReadOnly, arguments: Sequence[str], env: Mapping[str, str]) -> bool:
     """True if nothing in `arguments` or `env` makes a command that only reads do more."""
-    for pattern in known.unless_env:
-        if pattern.endswith("*"):
-            if any(variable.startswith(pattern[:-1]) for variable in env):
-                return False
-        elif pattern in env:
-            return False
+    if known.unless_env and _is_set(known.unless_env, env):
+        return False
     if known.only is not None:
         return all(argument in known.only for argument in arguments)
     if any(argument in known.unless_words for argument in arguments):
@@ -280,6 +281,23 @@ def _fits(known: ReadOnly, arguments: Sequence[str], env: Mapping[str, str]) -> 
     if known.most_operands is not None and len(operands) > known.most_operands:
         return False
     return all(operand.startswith(known.operands_begin) for operand in operands)
+
+
+_last_set: tuple[Sequence[str], Mapping[str, str], bool] = ((), {}, False)
+
+
+def _is_set(patterns: Sequence[str], env: Mapping[str, str]) -> bool:
+    """True if one of these variables is set; one that ends in `*` is a prefix. In a script most commands have the same
+    variables, so the last answer is kept."""
+    global _last_set
+    if _last_set[0] is not patterns or _last_set[1] is not env:
+        answer = any(
+            any(variable.startswith(pattern[:-1]) for variable in env) if pattern.endswith("*") else pattern in env
+            for pattern in patterns
+        )
+        _last_set = (patterns, env, answer)
+        return answer
+    return _last_set[2]
 
 
 def _split(arguments: Sequence[str]) -> tuple[list[str], list[str]]:

@@ -23,7 +23,7 @@ from doorward.gates.places import inside
 from doorward.gates.policy_match import PolicyDecision, PolicyMatch
 from doorward.gates.policy_rules import Policy, PrefixRule, begins_with
 from doorward.gates.script_file import interpreter_line
-from doorward.gates.unfolding import Surroundings, unfold, unfold_words
+from doorward.gates.unfolding import Surroundings, remembering, unfold, unfold_words
 from doorward.gates.wording import plain
 
 if TYPE_CHECKING:
@@ -108,7 +108,7 @@ class _Judging:
         self._gate = gate
         self._action = action
         self._parts = unfold(action)
-        self._found: dict[tuple[str, str], str | None] = {}
+        self._locate = remembering(action, gate.locate)
         self._planted: dict[str, bool] = {}
 
     def matches(self) -> tuple[PolicyMatch, ...]:
@@ -282,10 +282,7 @@ class _Judging:
         path = part.env.get("PATH", action.env.get("PATH", ""))
         if action.argv and name == action.argv[0] and action.program is not None and "PATH" not in part.env:
             return action.program
-        key = (name, path)
-        if key not in self._found:
-            self._found[key] = self._gate.locate(name, path, action.cwd)
-        return self._found[key]
+        return self._locate(name, path, action.cwd)
 
 
 _BUILTINS: Final = frozenset(

@@ -6,7 +6,7 @@ unknown word, and outside quotes any number of them, as is a glob. Aliases, `sou
 the like make everything uncertain, since from then on a name can mean anything.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
 from doorward.gates.command_knowledge import program_name
@@ -94,9 +94,11 @@ class _Reading:
         self.parts: list[Part] = []
         self.doubt = _odd_bytes(source)
         self._around = around
-        self._env = dict(around.env)
+        self._now: Surroundings | None = around
+        self._env: Mapping[str, str] = around.env
         self._moved = around.moved
-        nodes = list(_named(root, 0))
+        # only where the text could hold what is looked for
+        nodes = list(_named(root)) if b"$" in source or b"(" in source or b"function" in source else []
         removes = any(node.type == "unset_command" for node in nodes)
         # functions that are certain to be there from some byte on; their bodies are judged where they stand
         self._functions = {
@@ -303,16 +305,21 @@ class _Reading:
         if name.type == "subscript":
             self.walk(name, depth + 1)
         word = self._words.of(value) if value is not None else ""
-        self._env[name.text.decode("utf-8", "surrogateescape")] = word if isinstance(word, str) else "\0"
+        # a new mapping each time: the parts so far keep theirs
+        text = name.text.decode("utf-8", "surrogateescape")
+        self._env = {**self._env, text: word if isinstance(word, str) else "\0"}
+        self._now = None
 
     def _here(self) -> Surroundings:
-        return self._around._replace(env=dict(self._env), moved=self._moved)
+        if self._now is None:
+            self._now = self._around._replace(env=self._env, moved=self._moved)
+        return self._now
 
     # --- one command -------------------------------------------------------------------------------------------------
 
     def _command(self, node: "Node", depth: int) -> None:
         words: list[Word] = []
-        env = dict(self._env)
+        env: dict[str, str] = {}
         redirects: list[Node] = []
         for child in node.children:
             kind = child.type
@@ -336,9 +343,9 @@ class _Reading:
             else:
                 # an operator the grammar leaves nameless among the words, such as a lone `$`
                 words.append(None)
-        kept, self._env = self._env, env
         around = self._here()
-        self._env = kept
+        if env:
+            around = around._replace(env={**self._env, **env})
         before = len(self.parts)
         if not (isinstance(words[0] if words else None, str) and self._is_function(words[0], node.start_byte)):
             self._take(words, around)
@@ -364,16 +371,19 @@ class _Reading:
                 return
             if first in _MOVING:
                 self._moved = True
+                self._now = None
         self.parts += unfold_words(words, around)
         if isinstance(first, str) and program_name(first) in ("eval", "trap") and self._functions:
             self.doubt = self.doubt or f"{first} can call a function of the script"
 
 
-def _named(node: "Node", depth: int) -> "Iterator[Node]":
-    yield node
-    if depth < _DEEPEST_NODE:
-        for child in node.named_children:
-            yield from _named(child, depth + 1)
+def _named(root: "Node") -> "Iterator[Node]":
+    ahead = [root]
+    while ahead:
+        node = ahead.pop()
+        yield node
+        if node.named_child_count:
+            ahead += node.named_children
 
 
 def _odd_bytes(source: bytes) -> str:

@@ -5,6 +5,7 @@ part that is not understood has a `doubt`, and whoever judges takes the safe sid
 """
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from doorward.gates.action import Action
 from doorward.gates.command_knowledge import program_name
@@ -22,6 +23,9 @@ from doorward.gates.known_commands import (
 )
 from doorward.gates.wording import plain
 from doorward.named_tuple import NamedTuple
+
+if TYPE_CHECKING:
+    from doorward.gates.command_knowledge import Locate
 
 DEEPEST = 24
 """Wrappers and scripts within each other that are followed."""
@@ -48,7 +52,7 @@ class Surroundings(NamedTuple):
         )
 
 
-_last: tuple[Action, tuple[Part, ...]] | None = None
+_last: tuple[Action, tuple[Part, ...], dict[tuple[str, str, str], str | None]] | None = None
 
 
 def unfold(action: Action) -> tuple[Part, ...]:
@@ -59,8 +63,21 @@ def unfold(action: Action) -> tuple[Part, ...]:
     if last is not None and last[0] is action:
         return last[1]
     parts = tuple(unfold_words(action.argv, Surroundings(home=action.env.get("HOME", ""))))
-    _last = (action, parts)
+    _last = (action, parts, {})
     return parts
+
+
+def remembering(action: Action, locate: "Locate") -> "Locate":
+    """`locate` for the action last taken apart: its parts call the same few programs again and again."""
+    found = _last[2] if _last is not None and _last[0] is action else {}
+
+    def once(name: str, path: str, cwd: str) -> str | None:
+        key = (name, path, cwd)
+        if key not in found:
+            found[key] = locate(name, path, cwd)
+        return found[key]
+
+    return once
 
 
 def unfold_words(words: Sequence[Word], around: Surroundings) -> list[Part]:
@@ -96,7 +113,7 @@ def unfold_words(words: Sequence[Word], around: Surroundings) -> list[Part]:
 
 
 def _part(words: tuple[Word, ...], around: Surroundings, doubt: str = "") -> Part:
-    return Part(words, doubt, around.env, around.outer, moved=around.moved)
+    return Part(words, doubt, around.env, around.outer, (), (), around.moved, ())
 
 
 def _wrapped(name: str, words: tuple[Word, ...], around: Surroundings) -> list[Part]:

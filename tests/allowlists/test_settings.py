@@ -69,3 +69,21 @@ def test_every_fault_of_every_list_is_reported_at_once() -> None:
 def test_a_wrong_form_is_told_apart_from_a_wrong_rule(settings: dict[str, Any]) -> None:
     with pytest.raises(MalformedSettings):
         rule_set_from_settings(settings)
+
+
+def test_a_host_that_is_to_be_asked_about_is_asked_about_though_it_is_allowed() -> None:
+    settings: dict[str, Any] = {
+        "allow": [_row("*.a.test"), _row("192.0.2.0/24")],
+        "prompt": [_row("db.a.test", "team.rules:3"), _row("192.0.2.7", "team.rules:4")],
+    }
+    for can_ask, effect in ((True, "ask"), (False, "deny")):
+        rules = rule_set_from_settings(settings | {"can_ask": can_ask})
+        for host in ("db.a.test", "192.0.2.7"):
+            for port in (80, 443, 5432):
+                decision = rules.decide(parse_host(host), port)
+                assert (decision.effect, decision.reason) == (effect, "not_allowed")
+        assert "team.rules:3" in rules.decide(parse_host("db.a.test"), 443).message
+        assert rules.decide(parse_host("www.a.test"), 443).effect == "allow"
+        assert rules.decide(parse_host("192.0.2.8"), 443).effect == "allow"
+    closed = rule_set_from_settings(settings | {"can_ask": True, "deny": [_row("db.a.test")]})
+    assert closed.decide(parse_host("db.a.test"), 443).effect == "deny"

@@ -196,10 +196,13 @@ def test_rules_for_hosts_become_rows_of_the_proxy(home: Home) -> None:
         'network_rule(host="a.test", protocol="http", decision="deny")\n'
         'network_rule(host="b.test", protocol="socks5_tcp", decision="allow")\n'
         'network_rule(host="2001:db8::1", protocol="https", decision="allow")\n'
-        'network_rule(host="c.test", protocol="socks5_udp", decision="deny")\n',
+        'network_rule(host="c.test", protocol="socks5_udp", decision="deny")\n'
+        'network_rule(host="d.test", protocol="http", decision="prompt")\n'
+        'network_rule(host="d.test", protocol="https", decision="allow")\n',
     )
     policy = policy_from([str(file)], None)
     assert network_rows(policy) == {
+        "prompt": [{"rule": "d.test", "source": "policy", "where": f"{file}:6"}],
         "deny": [{"rule": "a.test", "source": "policy", "where": f"{file}:2"}],
         "allow": [
             {"rule": "b.test", "source": "policy", "where": f"{file}:3"},

@@ -1,0 +1,131 @@
+"""What the gates cost: loading a thousand rules, verdicts on commands and scripts, beside codex where it is at hand.
+
+    python bench/gates.py [--codex BINARY]
+
+Times are medians over rounds in one process, in which nothing is kept from verdict to verdict but the loaded rules.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from statistics import median
+
+from doorward.gates.action import Action
+from doorward.gates.dial import Dial
+from doorward.gates.policy_gate import PolicyGate
+from doorward.gates.policy_rules import Policy
+from doorward.gates.resolver import resolve
+from doorward.policy_loading import policy_from
+from doorward.programs import which
+from doorward.sessions.home import Home
+
+RULES = 1000
+_DECISIONS = ("allow", "prompt", "forbidden")
+_ORDINARY = (
+    'set -e\ncd src\nfor f in *.py; do\n  if grep -q TODO "$f"; then echo "$f" >> todo.txt; fi\ndone\n'
+    "git add -A && git commit -m 'update' || true\nmake -j4 test 2>&1 | tee test.log | tail -n 20\n"
+    'x=$(git rev-parse HEAD)\necho "built $x"\n'
+)
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--codex", default=shutil.which("codex"), help="a codex binary to load the same rules")
+    parser.add_argument("--rounds", type=int, default=15)
+    given = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "thousand.rules"
+        file.write_text("".join(map(_rule, range(RULES))))
+        home = Home(f"{folder}/home")
+        _loading(file, home, given.rounds)
+        _verdicts(policy_from([str(file)], home), given.rounds)
+        if given.codex:
+            _beside_codex(given.codex, file, given.rounds)
+
+
+def _rule(number: int) -> str:
+    """Rules for fifty programs, each with alternatives, a reason and an example; a fifth are for git."""
+    program = "git" if number % 5 == 0 else f"program{number % 50}"
+    return (
+        f'prefix_rule(pattern=["{program}", "verb{number}", ["a", "b"]], decision="{_DECISIONS[number % 3]}", '
+        f'justification="reason {number}", match=["{program} verb{number} a"])\n'
+    )
+
+
+def _loading(file: Path, home: Home, rounds: int) -> None:
+    cold = [_timed(lambda: policy_from([str(file)], None)) for _ in range(rounds)]
+    policy_from([str(file)], home)
+    kept = [_timed(lambda: policy_from([str(file)], home)) for _ in range(rounds)]
+    _print(f"load {RULES} rules, evaluated in a process of their own", median(cold) * 1e3, "ms")
+    _print(f"load {RULES} rules, from the cache", median(kept) * 1e3, "ms")
+
+
+def _verdicts(policy: Policy, rounds: int) -> None:
+    planted = ("/srv/project", "/tmp", "/dev/shm")
+    began = time.perf_counter()
+    gate = PolicyGate(policy, planted, which, os.path.realpath)
+    _print("make the rules ready, once a session", (time.perf_counter() - began) * 1e3, "ms")
+    dial = Dial(workspace="/srv/project", policy=gate, locate=which, canonical=os.path.realpath)
+    for title, argv in (
+        ("verdict: true", ("true",)),
+        ("verdict: git verb500 c", ("git", "verb500", "c")),
+        ("verdict: env A=1 nice make all", ("env", "A=1", "nice", "make", "all")),
+        ("verdict: sh -c 'ls | wc -l'", ("sh", "-c", "ls | wc -l")),
+        ("verdict: an ordinary script of 2 KB", ("sh", "-c", _repeated(_ORDINARY, 2048))),
+        ("verdict: 2 KB of nothing but short commands", ("sh", "-c", _repeated("git log -3 | wc -l && ls\n", 2048))),
+    ):
+        action = Action("shell", argv, "/srv/project", dict(os.environ), program=which(argv[0], os.environ["PATH"]))
+        repeat = 5 if argv[0] == "sh" else 100
+        resolve(dial, action)
+        spent = [_judged(dial, action, repeat) for _ in range(rounds)]
+        _print(title, median(spent) * 1e6, "µs")
+
+
+def _judged(dial: Dial, action: Action, repeat: int) -> float:
+    """Seconds a verdict; a new action each time, since the last one taken apart is remembered."""
+    actions = [action._replace(cwd="/srv/project") for _ in range(repeat)]
+    return _timed(lambda: [resolve(dial, each) for each in actions]) / repeat
+
+
+def _repeated(text: str, size: int) -> str:
+    """Whole lines of `text`, again and again, up to `size` characters."""
+    whole = text * (size // len(text) + 1)
+    return whole[: whole.rindex("\n", 0, size)] if len(text) < 200 else text * (size // len(text))
+
+
+def _beside_codex(codex: str, file: Path, rounds: int) -> None:
+    """Two programs that load the rules and judge one command, started and ended."""
+    asked = ("--rules", str(file), "--", "git", "verb500", "a")
+    theirs, ours = [], []
+    for _ in range(rounds):
+        theirs.append(_timed(lambda: _run(codex, "execpolicy", "check", *asked)))
+        ours.append(_timed(lambda: _run(sys.executable, "-m", "doorward", "policy", "check", *asked)))
+    _print("codex execpolicy check, the whole program", median(theirs) * 1e3, "ms")
+    _print("doorward policy check, the whole program, no cache", median(ours) * 1e3, "ms")
+
+
+def _run(*argv: str) -> None:
+    subprocess.run(argv, stdout=subprocess.DEVNULL, check=True)
+
+
+def _timed(work: Callable[[], object]) -> float:
+    began = time.perf_counter()
+    work()
+    return time.perf_counter() - began
+
+
+def _print(title: str, value: float, unit: str) -> None:
+    print(f"{title:<60} {value:10.2f} {unit}")
+
+
+if __name__ == "__main__":
+    main()
