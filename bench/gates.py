@@ -29,11 +29,63 @@ from doorward.sessions.home import Home
 
 RULES = 1000
 _DECISIONS = ("allow", "prompt", "forbidden")
-_ORDINARY = (
-    'set -e\ncd src\nfor f in *.py; do\n  if grep -q TODO "$f"; then echo "$f" >> todo.txt; fi\ndone\n'
-    "git add -A && git commit -m 'update' || true\nmake -j4 test 2>&1 | tee test.log | tail -n 20\n"
-    'x=$(git rev-parse HEAD)\necho "built $x"\n'
-)
+_ORDINARY = """#!/bin/bash
+# Builds, tests and packs one tool; meant to be run by hand and by the nightly job.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+VERSION="${1:-$(git describe --tags --always)}"
+OUT=dist
+LOG="$OUT/build.log"
+mkdir -p "$OUT"
+echo "building $VERSION" | tee "$LOG"
+
+if [ -n "$(git status --porcelain)" ]; then
+    echo "the tree is not clean" >&2
+    git diff --stat
+    exit 1
+fi
+
+for tool in cc make python3 tar sha256sum; do
+    command -v "$tool" >/dev/null || { echo "missing: $tool"; exit 2; }
+done
+
+make -j"$(nproc)" all 2>&1 | tee -a "$LOG" | tail -n 5
+if ! make check >> "$LOG" 2>&1; then
+    grep -n 'FAIL' "$LOG" | head -n 20
+    exit 3
+fi
+
+python3 -m venv "$OUT/venv"
+"$OUT/venv/bin/pip" install --quiet --upgrade pip wheel
+"$OUT/venv/bin/pip" wheel --no-deps --wheel-dir "$OUT" .
+
+find src -name '*.h' -newer "$LOG" -print0 | xargs -0 -r cp -t "$OUT/include"
+cat > "$OUT/README" <<'END'
+Unpack with tar -xf and run ./install.sh.
+Remove with rm -rf /opt/tool.
+END
+
+while read -r name; do
+    case "$name" in
+        *.txt|*.md) cp "docs/$name" "$OUT/" ;;
+        *.png) cp "docs/img/$name" "$OUT/img/" ;;
+        *) echo "skipped: $name" ;;
+    esac
+done < docs/list
+
+sizes=$(du -sk "$OUT" | cut -f1)
+(( sizes < 100000 )) || echo "large: $sizes KiB"
+tar -C "$OUT" -czf "tool-$VERSION.tar.gz" --exclude=venv .
+sha256sum "tool-$VERSION.tar.gz" > "tool-$VERSION.tar.gz.sha256"
+ls -l "tool-$VERSION".tar.gz*
+grep -c . "$LOG" && wc -l < "$LOG"
+env LC_ALL=C sort -u "$OUT/include/names" | uniq -c | sort -rn | head -n 3
+test -f "$OUT/README" && printf '%s\n' "done: $VERSION" "log: $LOG"
+git log -1 --format='%h %an %ad %s' --date=short
+date -u +%Y-%m-%dT%H:%M:%SZ >> "$LOG"
+"""
+"""A script as people write them: 2 KB, fifty commands."""
 
 
 def main() -> None:
@@ -80,7 +132,7 @@ def _verdicts(policy: Policy, rounds: int) -> None:
         ("verdict: git verb500 c", ("git", "verb500", "c")),
         ("verdict: env A=1 nice make all", ("env", "A=1", "nice", "make", "all")),
         ("verdict: sh -c 'ls | wc -l'", ("sh", "-c", "ls | wc -l")),
-        ("verdict: an ordinary script of 2 KB", ("sh", "-c", _repeated(_ORDINARY, 2048))),
+        ("verdict: an ordinary script of 2 KB", ("sh", "-c", _ORDINARY)),
         ("verdict: 2 KB of nothing but short commands", ("sh", "-c", _repeated("git log -3 | wc -l && ls\n", 2048))),
     ):
         action = Action("shell", argv, "/srv/project", dict(os.environ), program=which(argv[0], os.environ["PATH"]))
@@ -97,9 +149,8 @@ def _judged(dial: Dial, action: Action, repeat: int) -> float:
 
 
 def _repeated(text: str, size: int) -> str:
-    """Whole lines of `text`, again and again, up to `size` characters."""
-    whole = text * (size // len(text) + 1)
-    return whole[: whole.rindex("\n", 0, size)] if len(text) < 200 else text * (size // len(text))
+    """`text` again and again, up to `size` characters."""
+    return text * (size // len(text))
 
 
 def _beside_codex(codex: str, file: Path, rounds: int) -> None:

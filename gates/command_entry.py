@@ -49,6 +49,8 @@ class Risk(NamedTuple):
     """Long options without dashes, any of which suffices (as does a letter of `short`)."""
     arguments: tuple[str, ...] = ()
     """Whole arguments, or how one begins where the text ends in `*`; any suffices."""
+    unless: tuple[str, ...] = ()
+    """Arguments with which it only shows something."""
 
 
 class Wrapper(NamedTuple):

@@ -369,8 +369,11 @@ def _risks(name: str, arguments: Sequence[str], cwd: str) -> tuple[str, ...]:
         own = arguments if behind is None else [word for word in behind if isinstance(word, str)]
         options, operands = _split(own)
         for risk in rows:
+            if risk.words and risk.words[:1] != tuple(operands[:1]):
+                continue
             if _is_risk(risk, own, options, operands):
-                found.append(f"{plain(' '.join((name, *risk.words)))} {risk.because}")
+                shown = (name, *risk.words, *_telling(risk, own, options))
+                found.append(f"{plain(' '.join(shown))} {risk.because}")
                 break
     for argument in arguments:
         if _is_credential_file(_absolute(argument, cwd)):
@@ -379,15 +382,30 @@ def _risks(name: str, arguments: Sequence[str], cwd: str) -> tuple[str, ...]:
     return tuple(found)
 
 
+def _telling(risk: Risk, arguments: Sequence[str], options: Sequence[str]) -> Sequence[str]:
+    """The option or argument that makes it risky: `git push` is not, `git push --force` is."""
+    for option in options:
+        if (risk.short or risk.long) and _is_option(option, risk.short, risk.long):
+            return (option,)
+    return next(
+        ((each,) for each in arguments for wanted in risk.arguments if _is_argument(each, wanted)),
+        (),
+    )
+
+
+def _is_argument(argument: str, wanted: str) -> bool:
+    return argument.startswith(wanted[:-1]) if wanted.endswith("*") else argument == wanted
+
+
 def _is_risk(risk: Risk, arguments: Sequence[str], options: Sequence[str], operands: Sequence[str]) -> bool:
     if risk.words and tuple(operands[: len(risk.words)]) != risk.words:
         return False
     if (risk.short or risk.long) and not any(_is_option(option, risk.short, risk.long) for option in options):
         return False
+    if risk.unless and any(argument in risk.unless for argument in arguments):
+        return False
     return not risk.arguments or any(
-        argument.startswith(wanted[:-1]) if wanted.endswith("*") else argument == wanted
-        for wanted in risk.arguments
-        for argument in arguments
+        _is_argument(argument, wanted) for wanted in risk.arguments for argument in arguments
     )
 
 

@@ -59,6 +59,13 @@ def _denied_write(mode: SandboxMode, dial: Dial, write: Write) -> Reason | None:
             Cause.READ_ONLY,
             remedy,
         )
+    if ground is Ground.OUTSIDE and write.path == "/":
+        sentence = f"{named} is the whole system, which no option opens; name a folder in it"
+        return _deny(switch, sentence, Cause.WRITE_OUTSIDE)
+    if ground is Ground.OUTSIDE and write.path.startswith("/dev/"):
+        remedy = "-s danger-full-access"
+        sentence = f"{named} is a device of this machine, and the sandbox has none; {remedy} would reach it"
+        return _deny(switch, sentence, Cause.WRITE_OUTSIDE, remedy)
     if ground is Ground.OUTSIDE:
         return _deny(
             switch,

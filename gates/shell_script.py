@@ -7,6 +7,7 @@ the like make everything uncertain, since from then on a name can mean anything.
 """
 
 from collections.abc import Iterator, Mapping
+from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 from doorward.gates.command_knowledge import program_name
@@ -50,6 +51,11 @@ _CHANGING: Final = {
     "bind": "it ties commands to keys",
     "complete": "it ties commands to completion",
 }
+_RESERVED: Final = frozenset(
+    ("!", "{", "}", "case", "do", "done", "elif", "else", "esac", "fi", "for", "if", "in", "then", "until", "while",
+     "function", "select", "[[", "]]")
+)  # fmt: skip
+"""Words that are no command where one could stand (POSIX.1-2024, 2.4)."""
 _ASSIGNING: Final = frozenset(("read", "mapfile", "readarray", "getopts", "eval", "source", ".", "printf", "let"))
 _MOVING: Final = frozenset(("cd", "pushd", "popd", "chdir"))
 
@@ -67,7 +73,10 @@ def unfold_script(shell: str, script: str, around: Surroundings) -> list[Part]:
     reading = _Reading(shell, source, root, around)
     reading.walk(root, 0)
     parts = reading.parts
-    if (why := reading.doubt) or (root.has_error and (why := "the grammar cannot read all of the script")):
+    why = reading.doubt or reading.odd_words
+    if not why and root.has_error:
+        why = "the grammar cannot read all of the script"
+    if why:
         parts.append(_doubtful(around, why))
     if len(parts) > MOST_PARTS:
         return [_doubtful(around, f"the script has more than {MOST_PARTS} commands")]
@@ -93,6 +102,8 @@ class _Reading:
     def __init__(self, shell: str, source: bytes, root: "Node", around: Surroundings) -> None:
         self.parts: list[Part] = []
         self.doubt = _odd_bytes(source)
+        self._source = source
+        self._more: dict[int, list[Node]] = {}
         self._around = around
         self._now: Surroundings | None = around
         self._env: Mapping[str, str] = around.env
@@ -112,6 +123,11 @@ class _Reading:
         self._words = Words(
             shell, {} if uncertain else self._plain_variables(nodes), "" if uncertain or sets_home else around.home
         )
+
+    @property
+    def odd_words(self) -> str:
+        """Why a word cannot be what the grammar says, or ""."""
+        return "the grammar takes what no word can hold for part of one" if self._words.odd else ""
 
     def _plain_variables(self, nodes: "list[Node]") -> "dict[bytes, tuple[int, Node]]":
         """Variables that are set once, at the top, to one word; each with where."""
@@ -153,7 +169,8 @@ class _Reading:
             self._command(node, depth)
         elif kind == "redirected_statement":
             self._redirected(node, depth)
-        elif kind == "unset_command" or kind == "declaration_command":
+        elif kind in ("unset_command", "declaration_command"):
+            self._on_one_line(node)
             self._expansions_in(node, depth)
         elif kind == "pipeline":
             self._pipeline(node, depth)
@@ -161,25 +178,44 @@ class _Reading:
             self._assign(node, depth)
         elif kind in _TEXT:
             self._expansions_in(node, depth)
-        elif kind in _CONTAINERS:
-            for child in node.named_children:
-                self.walk(child, depth + 1)
-        elif kind == "ERROR" or node.is_missing:
-            self.doubt = self.doubt or "the grammar cannot read all of the script"
-            for child in node.named_children:
-                self.walk(child, depth + 1)
         else:
-            self.doubt = self.doubt or f"{kind.replace('_', ' ')} is not understood"
-            for child in node.named_children:
+            if kind == "ERROR" or node.is_missing:
+                self.doubt = self.doubt or "the grammar cannot read all of the script"
+            elif kind not in _CONTAINERS:
+                self.doubt = self.doubt or f"{kind.replace('_', ' ')} is not understood"
+            for child in self._children(node):
                 self.walk(child, depth + 1)
 
+    def _on_one_line(self, node: "Node") -> None:
+        """A doubt if the grammar has taken the next line for more words of this one."""
+        for one, following in pairwise(node.children):
+            if b"\n" in self._source[one.end_byte : following.start_byte].replace(b"\\\n", b""):
+                self.doubt = self.doubt or "the grammar does not read its lines as a shell does"
+
     def _expansions_in(self, node: "Node", depth: int) -> None:
-        for child in node.named_children:
-            self.walk(child, depth + 1)
+        if node.named_child_count:
+            for child in self._children(node) if node.type != "string" else node.named_children:
+                self.walk(child, depth + 1)
+
+    def _children(self, node: "Node") -> "list[Node]":
+        """The named nodes below `node`; a doubt if there is text between its nodes that belongs to none of them."""
+        found: list[Node] = []
+        end = node.start_byte
+        for child in node.children:
+            if child.start_byte != end:
+                self._blank(self._source[end : child.start_byte])
+            end = child.end_byte
+            if child.is_named:
+                found.append(child)
+        return found
+
+    def _blank(self, gap: bytes) -> None:
+        if gap not in (b" ", b"\n") and gap.replace(b"\\\n", b"").strip(b" \t\n"):
+            self.doubt = self.doubt or "the grammar passes over a part of the script"
 
     def _pipeline(self, node: "Node", depth: int) -> None:
         """`a | b`: what comes into an interpreter without a script of its own is run by it."""
-        for place, child in enumerate(node.named_children):
+        for place, child in enumerate(self._children(node)):
             before = len(self.parts)
             self.walk(child, depth + 1)
             if place:
@@ -200,16 +236,19 @@ class _Reading:
         unclear = ""
         input_text: str | None = None
         fed = False
-        redirects = [child for child in node.named_children if child.type.endswith("redirect")]
+        redirects = [child for child in self._children(node) if child.type.endswith("redirect")]
+        more: list[Node] = []
         for redirect in redirects:
             for each in (redirect, *(child for child in redirect.named_children if child.type == "file_redirect")):
                 if each.type == "file_redirect":
-                    unclear = self._file_redirect(each, writes, reads, depth) or unclear
+                    unclear = self._file_redirect(each, writes, reads, more, depth) or unclear
             if redirect.type in ("heredoc_redirect", "herestring_redirect"):
                 fed = True
                 input_text = self._input_text(redirect)
                 self._heredoc_rest(redirect, depth)
         before = len(self.parts)
+        if more:
+            self._hand_on(more, body)
         if body is not None:
             self.walk(body, depth + 1)
         if fed:
@@ -218,6 +257,15 @@ class _Reading:
         if reads and len(self.parts) > before:
             part = self.parts[before]
             self.parts[before] = part._replace(reads=(*part.reads, *reads))
+
+    def _hand_on(self, more: "list[Node]", body: "Node | None") -> None:
+        """Words behind a redirection are words of the command, which the grammar takes for targets: `git >f push`."""
+        while body is not None and body.type in ("list", "pipeline", "negated_command", "redirected_statement"):
+            body = body.named_children[-1]
+        if body is None or body.type != "command":
+            self.doubt = self.doubt or "there are words behind a redirection that belong to no command"
+        else:
+            self._more[body.id] = [*more, *self._more.get(body.id, ())]
 
     def _interpreted(self, since: int, text: str | None) -> None:
         """A here-document that goes into a shell is a script."""
@@ -265,15 +313,15 @@ class _Reading:
             return None
         return text.decode("utf-8", "surrogateescape")
 
-    def _file_redirect(self, node: "Node", writes: list[str], reads: list[str], depth: int) -> str:
-        """Take one redirection. Returns why its target is not certain, or ""."""
+    def _file_redirect(self, node: "Node", writes: list[str], reads: list[str], more: "list[Node]", depth: int) -> str:
+        """Take one redirection; `more` gets the words behind its target. Returns why that is not certain, or ""."""
+        self._on_one_line(node)
         operator = next((child.type for child in node.children if not child.is_named), "")
         target = node.child_by_field_name("destination")
         if target is None:
             return "" if operator in (">&-", "<&-") else "a redirection is not understood"
-        self._expansions_in(target, depth) if target.type in _TEXT else self.walk(target, depth + 1)
-        if node.named_children and len([c for c in node.named_children if c.type != "file_descriptor"]) > 1:
-            return "a redirection is not understood"
+        self.walk(target, depth + 1)
+        more += [child for child in self._children(node) if child.start_byte > target.start_byte]
         word = self._words.of(target)
         if operator in (">&", "<&") and isinstance(word, str) and (word.isdecimal() or word == "-"):
             return ""
@@ -318,11 +366,28 @@ class _Reading:
     # --- one command -------------------------------------------------------------------------------------------------
 
     def _command(self, node: "Node", depth: int) -> None:
+        """One command; or several, where the grammar has read over the end of a line."""
         words: list[Word] = []
         env: dict[str, str] = {}
-        redirects: list[Node] = []
-        for child in node.children:
+        writes: list[str] = []
+        reads: list[str] = []
+        unclear = ""
+        given: list[Node] = []
+        end = node.start_byte
+        before = len(self.parts)
+        ahead = node.children
+        if self._more:
+            ahead = [*ahead, *self._more.pop(node.id, ())]
+        for place, child in enumerate(ahead):
             kind = child.type
+            if end < child.start_byte and end != node.start_byte and place < node.child_count:
+                gap = self._source[end : child.start_byte]
+                if gap != b" " and self._ends_line(gap):
+                    self._finish(words, env, node.start_byte)
+                    words, env, before = [], {}, len(self.parts)
+            elif end == child.start_byte != node.start_byte and not kind.endswith("redirect"):
+                self.doubt = self.doubt or "the grammar does not read its words as a shell does"
+            end = child.end_byte
             if kind == "variable_assignment":
                 name, value = child.child_by_field_name("name"), child.child_by_field_name("value")
                 word = self._words.of(value) if value is not None else ""
@@ -330,31 +395,54 @@ class _Reading:
                     env[name.text.decode("utf-8", "surrogateescape")] = word if isinstance(word, str) else "\0"
                 if value is not None:
                     self.walk(value, depth + 1)
-            elif kind.endswith("redirect"):
-                redirects.append(child)
+            elif kind == "herestring_redirect":
+                given.append(child)
+                self._expansions_in(child, depth)
+            elif kind == "file_redirect":
+                more: list[Node] = []
+                unclear = self._file_redirect(child, writes, reads, more, depth) or unclear
+                if more:
+                    self.doubt = self.doubt or "there are words behind a redirection that belong to no command"
             elif kind == "command_name":
                 inner = child.named_children[0] if child.named_children else child
-                words += self._words.listed(inner)
-                self.walk(inner, depth + 1)
+                words.append(self._words.of(inner))
+                if inner.named_child_count:
+                    self.walk(inner, depth + 1)
+            elif kind == "comment":
+                pass
             elif child.is_named:
-                words += self._words.listed(child)
-                if kind != "raw_string":
+                words.append(self._words.of(child))
+                if child.named_child_count:
                     self.walk(child, depth + 1)
             else:
                 # an operator the grammar leaves nameless among the words, such as a lone `$`
                 words.append(None)
+                if child.text != b"$":
+                    self.doubt = self.doubt or "the grammar does not read its words as a shell does"
+        self._finish(words, env, node.start_byte)
+        for each in given:
+            self._interpreted(before, self._input_text(each))
+        if writes or unclear:
+            self._effects(tuple(writes), unclear)
+        if reads and len(self.parts) > before:
+            self.parts[before] = self.parts[before]._replace(reads=(*self.parts[before].reads, *reads))
+
+    def _ends_line(self, gap: bytes) -> bool:
+        """What lies between two words: does it end the command? The grammar takes a line's end for a blank at times."""
+        self._blank(gap)
+        return b"\n" in gap.replace(b"\\\n", b"")
+
+    def _finish(self, words: list[Word], env: Mapping[str, str], at: int) -> None:
+        """Take the words so far as a command."""
+        if not words:
+            return
+        first = words[0]
+        if isinstance(first, str) and ("=" in first or first in _RESERVED):
+            self.doubt = self.doubt or "the grammar does not read its lines as a shell does"
+        if self._is_function(first, at):
+            return
         around = self._here()
-        if env:
-            around = around._replace(env={**self._env, **env})
-        before = len(self.parts)
-        if not (isinstance(words[0] if words else None, str) and self._is_function(words[0], node.start_byte)):
-            self._take(words, around)
-        for redirect in redirects:
-            if redirect.type == "herestring_redirect":
-                self._interpreted(before, self._input_text(redirect))
-                self._expansions_in(redirect, depth)
-            else:
-                self.doubt = self.doubt or "a redirection is not understood"
+        self._take(words, around._replace(env={**self._env, **env}) if env else around)
 
     def _is_function(self, name: Word, at: int) -> bool:
         """True for a call of the script's own function."""

@@ -9,6 +9,8 @@ if TYPE_CHECKING:
     from tree_sitter import Node
 
 _GLOB: Final = frozenset("*?[")
+_ODD: Final = frozenset("`()<>|&;\"' \t\n")
+"""What ends a word where it is not quoted (POSIX.1-2024, 2.2)."""
 _PLAIN: Final = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./:=@%+,")
 """Characters of a variable's value that no shell splits or expands."""
 _ANSI_C: Final = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "e": "\x1b", "E": "\x1b", "f": "\f", "v": "\v",
@@ -24,16 +26,16 @@ class Words:
         self._zsh = shell == "zsh"
         self._variables = variables
         self._home = home
+        self.odd = False
+        """Set once a word without quotes holds what no such word can: the grammar has misread something."""
         self._filling: set[bytes] = set()
-
-    def listed(self, node: "Node") -> tuple[Word, ...]:
-        """The words that `node` becomes: one, or an unknown number."""
-        return (self.of(node),)
 
     def of(self, node: "Node", *, quoted: bool = False) -> Word:
         """The word that `node` is: its text, None for one that is not known, `...` for any number."""
         kind = node.type
         text = (node.text or b"").decode("utf-8", "surrogateescape")
+        if kind == "word" and text.isalnum() and text.isascii():
+            return text
         if kind in ("word", "number", "variable_name", "command_name"):
             if node.named_child_count and kind != "command_name":
                 return ...
@@ -65,6 +67,12 @@ class Words:
 
     def _bare(self, text: str) -> Word:
         """A word without quotes: escapes removed, `~` and anything that expands left unknown."""
+        if text.startswith("#"):
+            self.odd = True  # where a word begins it begins a comment
+        if not _ODD.isdisjoint(text):
+            self.odd = self.odd or any(
+                char in _ODD and (not place or text[place - 1] != "\\") for place, char in enumerate(text)
+            )
         if "\\" not in text:
             if any(char in _GLOB for char in text) and text != "[":
                 return ...

@@ -39,7 +39,7 @@ def test_who_is_asked(
 def test_an_ask_names_its_switch_its_reason_and_what_would_change_it(dial: Dial, shell: Shell) -> None:
     reason = resolve(dial, shell("git", "push", "--force")).deciding
     assert reason.switch == "approval_policy=on-request"
-    assert "git push rewrites or drops history" in reason.sentence
+    assert "git push --force rewrites or drops history" in reason.sentence
     assert reason.remedy == "-a never"
 
 

@@ -20,9 +20,7 @@ def parts(shell: Shell, script: str, program: str = "bash") -> list[Part]:
 
 def texts(shell: Shell, script: str) -> list[str]:
     """The commands in order; "?" for what is not known at all, "> FILE" for a redirection."""
-    return [
-        part.text or (f"> {' '.join(part.writes)}" if part.writes else "?") for part in parts(shell, script)
-    ]
+    return [part.text or (f"> {' '.join(part.writes)}" if part.writes else "?") for part in parts(shell, script)]
 
 
 @pytest.mark.parametrize("between", [" && ", "&&", " || ", ";", " ; ", "|", " | ", "|&", " & ", "\n"])
@@ -30,6 +28,17 @@ def test_every_command_of_a_line_is_a_part(shell: Shell, between: str) -> None:
     """P-AP-01, P-AP-02"""
     assert texts(shell, between.join(("ls", "cd x", "python3 y"))) == ["ls", "cd x", "python3 y"]
     assert texts(shell, "rm -rf d && ls | wc -l ; echo ok") == ["rm -rf d", "ls", "wc -l", "echo ok"]
+
+
+def test_a_line_ends_a_command_also_where_the_grammar_reads_on(shell: Shell) -> None:
+    """tree-sitter-bash counts newlines as blanks and at times takes the next line for more words."""
+    script = 'case "$n" in esac\nenv A=C sort "$O/x" | sort -rn | head -n 3\nrm -f "$O" && ls \'%s\n\' "d" "l"\n'
+    for lines in (script, '""""|n|3\n""&&\'\'""""', "a | b 3\nrm x"):
+        found = parts(shell, lines)
+        assert not any(len(part.words) > 1 and "rm" in part.words[1:] for part in found), lines
+    assert "rm -f …" in texts(shell, script)
+    assert texts(shell, "ls 3 # rm x\nrm y") == ["ls 3", "rm y"]
+    assert texts(shell, "ls \\\n a") == ["ls a"]
 
 
 def test_a_carriage_return_separates_and_is_a_doubt(shell: Shell) -> None:
@@ -179,8 +188,14 @@ def test_unless_a_shell_reads_it(shell: Shell, script: str) -> None:
 
 @pytest.mark.parametrize(
     "script",
-    ["curl x | sh", "echo cm0= | base64 -d | sh", "printf x | bash -s", "cat <<E | sh\nx\nE", "curl x | sudo bash",
-     "ls | python3"],
+    [
+        "curl x | sh",
+        "echo cm0= | base64 -d | sh",
+        "printf x | bash -s",
+        "cat <<E | sh\nx\nE",
+        "curl x | sudo bash",
+        "ls | python3",
+    ],
 )
 def test_a_pipe_into_an_interpreter_is_a_risk(shell: Shell, script: str) -> None:
     """P-AP-08"""
@@ -200,6 +215,15 @@ def test_redirections_are_effects_of_their_own(shell: Shell) -> None:
     assert parts(shell, 'ls > "$x"')[1].doubt == "where it writes is known only when it runs"
 
 
+@pytest.mark.parametrize(
+    "script",
+    ["git >f push", "git push >f", "git >f push 2>&1", "git 2>&1 push", "ls && git >f push", "ls | git >/dev/null push",
+     "! git >f push", ">f git push", "git <<E >f push\nE", "git <<< x push", "A=b >f git push", "git <f push"],
+)  # fmt: skip
+def test_words_behind_a_redirection_are_words_of_the_command(shell: Shell, script: str) -> None:
+    assert ("git", "push") in [part.words for part in parts(shell, script)]
+
+
 def test_words_are_as_the_shell_makes_them(shell: Shell) -> None:
     cases = {
         'ls "a b" c\\ d \'e"f\'': ("ls", "a b", "c d", 'e"f'),
@@ -211,9 +235,9 @@ def test_words_are_as_the_shell_makes_them(shell: Shell) -> None:
         'ls $x "$x" "$@" "${a[@]}" ${x}': ("ls", ..., None, ..., ..., ...),
         "ls {a,b} a{1..3} {}": ("ls", ..., ..., "{}"),
         "ls $((1+2)) <(ls)": ("ls", None, None),
-        "a=x-1; ls $a \"$a\" ${a}": ("ls", "x-1", "x-1", "x-1"),
+        'a=x-1; ls $a "$a" ${a}': ("ls", "x-1", "x-1", "x-1"),
         "a='x y'; ls $a \"$a\"": ("ls", ..., "x y"),
-        'ls "" \'\'': ("ls", "", ""),
+        "ls \"\" ''": ("ls", "", ""),
         "ls \\*": ("ls", "*"),
     }
     for script, expected in cases.items():
