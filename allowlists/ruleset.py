@@ -104,7 +104,7 @@ class RuleSet:
             datagrams = tuple(rule._replace(udp=False) for rule in allow if rule.udp)
             # a deny that is not about datagrams alone is about them too
             shut = tuple(rule._replace(udp=False) for rule in deny)
-            self.udp = RuleSet(datagrams, shut, pins, False, own_addresses, ())
+            self.udp = RuleSet(datagrams, (*shut, *prompt), pins, False, own_addresses, ())
             allow = tuple(rule for rule in allow if not rule.udp)
         self._allow = RuleIndex(allow)
         self._deny = RuleIndex(rule for rule in deny if not rule.udp)

@@ -63,22 +63,32 @@ def policy_from(files: Sequence[str], home: Home | None) -> Policy:
 def network_rows(policy: Policy) -> dict[str, list[dict[str, object]]]:
     """The `network_rule`s as rows of the proxy's settings (allowlists/settings.py): "allow", "deny" and "prompt".
 
-    The proxy knows names and ports, and each protocol but socks5_udp, which nothing here carries, reaches a name the
-    same way; so the strictest rule for a name counts.
+    The proxy knows names and ports, and http, https and socks5_tcp reach a name the same way; so the strictest rule for
+    a name counts. For socks5_udp what is not allowed is a deny of datagrams; an allow opens none, since a rule for
+    datagrams names its port.
     """
     decisions: dict[str, list[tuple[str, str]]] = {}
+    datagrams: dict[str, str] = {}
     for rule in policy.network:
         if rule.protocol != "socks5_udp":
             decisions.setdefault(rule.host, []).append((rule.decision, rule.where))
+        elif rule.decision != "allow":
+            datagrams.setdefault(rule.host, rule.where)
     rows: dict[str, list[dict[str, object]]] = {"allow": [], "deny": [], "prompt": []}
     for host, said in decisions.items():
-        entry = f"[{host}]" if ":" in host else host
+        entry = _bracketed(host)
         for effect, wanted in (("deny", "forbidden"), ("prompt", "prompt"), ("allow", "allow")):
             where = next((place for decision, place in said if decision == wanted), None)
             if where is not None:
                 rows[effect].append({"rule": entry, "source": "policy", "where": where})
                 break
+    for host, where in datagrams.items():
+        rows["deny"].append({"rule": f"udp:{_bracketed(host)}", "source": "policy", "where": where})
     return rows
+
+
+def _bracketed(host: str) -> str:
+    return f"[{host}]" if ":" in host else host
 
 
 def refuse_unheld(policy: Policy) -> None:

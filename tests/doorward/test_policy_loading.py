@@ -203,7 +203,10 @@ def test_rules_for_hosts_become_rows_of_the_proxy(home: Home) -> None:
     policy = policy_from([str(file)], None)
     assert network_rows(policy) == {
         "prompt": [{"rule": "d.test", "source": "policy", "where": f"{file}:6"}],
-        "deny": [{"rule": "a.test", "source": "policy", "where": f"{file}:2"}],
+        "deny": [
+            {"rule": "a.test", "source": "policy", "where": f"{file}:2"},
+            {"rule": "udp:c.test", "source": "policy", "where": f"{file}:5"},
+        ],
         "allow": [
             {"rule": "b.test", "source": "policy", "where": f"{file}:3"},
             {"rule": "[2001:db8::1]", "source": "policy", "where": f"{file}:4"},
