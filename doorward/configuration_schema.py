@@ -208,8 +208,8 @@ KEYS: Final = (
         "credentials.*.place",
         Kind.CHOICE,
         "header",
-        "Where in a request it goes",
-        ("header", "basic", "query", "cookie"),
+        "Where in a request it goes; with aws it is the secret key that requests are signed with (Signature Version 4)",
+        ("header", "basic", "query", "cookie", "aws"),
     ),
     Key("credentials.*.name", Kind.TEXT, None, "The header (`Authorization` unless given), parameter or cookie"),
     Key(

@@ -3,7 +3,7 @@
     [credentials.github]
     env = "GITHUB_TOKEN"              # or file = …, command = […], keyring = "SERVICE/USER"
     hosts = ["api.github.example"]
-    place = "header"                  # or basic, query, cookie
+    place = "header"                  # or basic, query, cookie, aws
     name = "Authorization"            # of the header, parameter or cookie
     variable = "GITHUB_TOKEN"         # what holds the placeholder inside
 
@@ -38,7 +38,7 @@ _NAME = re.compile(r"[A-Za-z0-9_-]+")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _KEPT = re.compile(r"(?:[A-Za-z]{1,8}[_-]){1,3}|AKIA|ASIA|AIza|eyJ")
-_DEFAULT_NAMES = {"header": "authorization", "basic": "authorization"}
+_DEFAULT_NAMES = {"header": "authorization", "basic": "authorization", "aws": "authorization"}
 
 
 class Credential(NamedTuple):

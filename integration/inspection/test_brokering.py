@@ -145,3 +145,20 @@ def test_a_rule_and_a_credential_hold_together(run: Any, start: Any) -> None:
     ran = run(*options(server)[:2], *rule, "--", "sh", "-c", script, env={"API_TOKEN": TOKEN})
     assert ran.reasons == ["method_not_allowed"]
     assert [each[0] for each in server.seen] == ["GET"]
+
+
+def test_a_request_signed_with_a_placeholder_is_signed_anew(run: Any, start: Any) -> None:
+    """AWS Signature Version 4, by a real client (curl): the server sees the key's signature, the command has no key."""
+    from doorward.proxy.inspection.sigv4 import signed_with
+
+    secret = "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY"
+    server = start.server("api.test")
+    there = f"https://api.test:{server.port}/bucket/key?a=b"
+    script = f'curl -sS -o /dev/null --aws-sigv4 "aws:amz:eu:iam" --user "AKIDEXAMPLE:$SECRET" -d body "{there}"'
+    given = options(server, 'place = "aws"', source='env = "SECRET"')
+    ran = run(*given, "--", "sh", "-c", script, env={"SECRET": secret})
+    assert ran.status == 0, ran.output + ran.err
+    method, target, headers, body = server.seen[0]
+    sent = [(name.lower(), value) for name, value in headers.items()]
+    assert signed_with(secret, method, target, sent, body) is not None, headers
+    assert secret.encode() not in everything(run)

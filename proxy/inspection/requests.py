@@ -28,6 +28,7 @@ from doorward.proxy.inspection.credentials import (
 from doorward.proxy.inspection.door import Door, DoorGone, NoConnection, Refused
 from doorward.proxy.inspection.evidence import Evidence
 from doorward.proxy.inspection.operations import may_hold_operations, operations_in_body, operations_in_target
+from doorward.proxy.inspection.sigv4 import CannotSign, authorization, needs_body, signed_with
 from doorward.proxy.inspection.streams import ANSWERED, HELD_FOR_JUDGEMENT, LEAKED
 from doorward.proxy.inspection.strict import check_http2, names_disagree
 
@@ -56,6 +57,8 @@ class Requests:
         self._graphql: bool = message["graphql"]
         self._at_home = frozenset(each for each in setting.credentials if each.name in message["credentials"])
         self._mine = tuple(each for each in setting.credentials if self.tls and each in self._at_home)
+        self._signers = tuple(each for each in self._mine if each.place == "aws")
+        self._mine = (*(each for each in self._mine if each.place != "aws"), *self._signers)
         self._others = tuple(each for each in setting.credentials if each not in self._mine)
         self._noted: set[str] = set()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -133,6 +136,9 @@ class Requests:
         if self._graphql and may_hold_operations(request.method, request.headers.get("content-type", "")):
             flow.metadata[HELD_FOR_JUDGEMENT] = True
             return
+        if self._signers and needs_body(_lower(request)):
+            flow.metadata[HELD_FOR_JUDGEMENT] = True  # what was signed is told with its body
+            return
         operations = operations_in_target(request.path) if self._graphql and request.method == "GET" else None
         await self._ask(request, operations)
         self._let_go(flow)
@@ -143,9 +149,12 @@ class Requests:
         leak = leak_in((body.decode("latin-1"),), self._others)
         if leak is not None:
             raise await self._leak_refused(leak, request.method)
-        headers = request.headers
-        kind, encoding = headers.get("content-type", ""), headers.get("content-encoding", "")
-        await self._ask(request, operations_in_body(request.path, kind, encoding, body))
+        operations = None
+        if self._graphql:
+            headers = request.headers
+            kind, encoding = headers.get("content-type", ""), headers.get("content-encoding", "")
+            operations = operations_in_body(request.path, kind, encoding, body)
+        await self._ask(request, operations)
         self._let_go(flow, whole=True)
 
     async def _ask(self, request: Any, operations: tuple[str, ...] | None) -> None:
@@ -178,7 +187,7 @@ class Requests:
             evidence = flow.metadata[_EVIDENCE] = Evidence(self.host, self.port, bodies=self._record == "bodies")
             evidence.request(request)
         if self._mine:
-            self._put_in(flow)
+            self._put_in(flow, request.raw_content if whole else None)
         passing: Any = self._body_watch(flow) if self._others else None
         if evidence is not None:
             passing = evidence.watching("request", passing)
@@ -224,9 +233,14 @@ class Requests:
             pass
         self._stop()
 
-    def _put_in(self, flow: http.HTTPFlow) -> None:
+    def _put_in(self, flow: http.HTTPFlow, body: bytes | None) -> None:
         request: Any = flow.request
         used = []
+        before = request.method, request.path, _lower(request)
+        try:
+            signed = [(each, signed_with(each.placeholder, *before, body)) for each in self._signers]
+        except CannotSign as error:
+            raise BadMessage(501, f"This request cannot be signed anew: {error}.") from None
         for each in self._mine:
             put = False
             fields = []
@@ -238,6 +252,11 @@ class Requests:
             target = replaced_target(each, request.path)
             if target is not None:
                 request.path, put = target, True
+            how = next((how for signer, how in signed if signer is each), None)
+            if how is not None:
+                # what others put in is among what is signed; signers come last
+                fresh = authorization(each.value, how, request.method, request.path, _lower(request))
+                request.headers["authorization"], put = fresh, True
             if put:
                 used.append(each)
                 if each.name not in self._noted:
@@ -247,6 +266,14 @@ class Requests:
         if used:
             flow.metadata[_USED] = used
             request.headers["accept-encoding"] = "identity"  # so that an echo can be seen
+
+
+def _lower(request: Any) -> list[tuple[str, str]]:
+    """The headers as signatures see them: names in lower case, the Host among them."""
+    found = [(name.lower(), value) for name, value in request.headers.items(multi=True)]
+    if request.is_http2 and not any(name == "host" for name, _ in found):
+        found.append(("host", request.authority))
+    return found
 
 
 def _answer(flow: http.HTTPFlow, response: http.Response) -> None:
