@@ -116,7 +116,7 @@ def test_a_full_screen_program_in_a_multiplexer(sandbox):
         "tmux capture-pane -p | head -1; "
         "tmux send-keys :q Enter; for i in $(seq 100); do tmux has-session 2>/dev/null || break; sleep 0.05; done; "
         "tmux has-session 2>/dev/null || echo ended",
-        env={"TERM": "xterm"},
+        env={"TERM": "xterm", "SHELL": "/bin/sh"},
     )
     assert answer["stdout"].split("\n")[0].strip() == "a line to be seen", answer
     assert "ended" in answer["stdout"]

@@ -65,7 +65,7 @@ def test_doorwards_folder_is_held_where_it_would_be_writable(place):
     home.mkdir()
     found = look(place, home=str(home), cache_dir=str(home / "cache"))
     assert found.plan.kind(str(home)) is Kind.READ
-    assert not look(place, home=str(place / "home")).plan.visible(str(place / "home"))
+    assert not look(place, home=str(place / "home")).plan.writable(str(place / "home"))
     found = look(place, home=str(place / "w/later"))
     assert Watch("absent", str(place / "w"), "later") in found.watched
 
@@ -130,7 +130,10 @@ def test_a_granted_socket_is_shown_where_all_else_is_private(place):
     listener.bind(str(place / "s.sock"))
     try:
         found = look(place, allow_unix=(str(place / "s.sock"),))
-        assert steps(found)[str(place / "s.sock")] == "ro-bind"
+        assert found.plan.visible(str(place / "s.sock"))
+        # where the tests' folder is below /tmp nothing else of it is there
+        if not found.plan.visible(str(place)):
+            assert steps(found)[str(place / "s.sock")] == "ro-bind"
     finally:
         listener.close()
 
