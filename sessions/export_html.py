@@ -204,7 +204,8 @@ def _output(home: Home, turn: Turn) -> Iterator[str]:
     output = (turn.observation or {}).get("output")
     if not isinstance(output, dict):
         return
-    text = harmless(redacted(whole_output(home, output)))
+    # a credential that is cut in two could be half in the page
+    text = harmless(redacted(whole_output(home, output, 4 * OUTPUT_LIMIT)))
     if not text:
         yield '<p class="dim">no output</p>\n'
         return

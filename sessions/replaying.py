@@ -15,6 +15,9 @@ from doorward.sessions.items import command_line, turn_change
 from doorward.sessions.line import Line
 from doorward.sessions.timestamps import seconds
 
+WHOLE_LIMIT = 64 << 20
+"""Bytes of one output that are shown; nobody reads more, and it is in memory at once."""
+
 
 class Scene(NamedTuple):
     """One thing that happened. `after_s` is the time since the one before; None where a clock does not tell."""
@@ -82,12 +85,18 @@ def _observation(home: Home, payload: Any) -> str:
     return f"{harmless(redacted(text))}  exit {_text(payload.get('exit_code'))}{signal}\n"
 
 
-def whole_output(home: Home, output: dict[str, Any]) -> str:
-    """The whole of a recorded output: from its blob where it is still there, else head and tail."""
+def whole_output(home: Home, output: dict[str, Any], limit: int = WHOLE_LIMIT) -> str:
+    """A recorded output: from its blob where it is still there (so many bytes of it), else head and tail."""
     blob = output.get("blob")
     if isinstance(blob, dict):
+        data = bytearray()
         try:
-            return b"".join(blob_bytes(home, blob)).decode("utf-8", "surrogateescape")
+            for piece in blob_bytes(home, blob):
+                data += piece
+                if len(data) > limit:
+                    break
+            more = f"\n[… cut here, of {blob.get('bytes')} bytes …]\n" if len(data) > limit else ""
+            return data[:limit].decode("utf-8", "surrogateescape") + more
         except StoreError:
             pass  # what the record holds is still there
     head, tail, omitted = output.get("head") or "", output.get("tail") or "", output.get("omitted")
