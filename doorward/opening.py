@@ -153,7 +153,14 @@ def settings_for(options: Mapping[str, Any], env: Mapping[str, str]) -> tuple[di
     """The network rules alone, as the proxy would be sent them, and notices for a person."""
     home, _, configuration = _loaded(options, env)
     settings, notices = network_settings(configuration, home, env, _policy(configuration, home, env))
-    settings |= {"can_ask": configuration.asks_about_hosts()}
+    settings |= {
+        "can_ask": configuration.asks_about_hosts(),
+        "answer_time": configuration.number("approvals.timeout"),
+        "approvals": {
+            "notify": list(configuration.command("approvals.notify")),
+            "desktop": configuration.switch("approvals.desktop"),
+        },
+    }
     if not options.get("door_alone") and asks_for_inspection(configuration, settings):
         from doorward.inspection_settings import inspection_for
 

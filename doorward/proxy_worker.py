@@ -3,9 +3,10 @@
 JSON lines over a stream socket:
 
   supervisor -> worker: {"type": "policy", "number", "settings"}, {"type": "reopen_log"}, {"type": "stop"} (the first
-    drains, the second ends)
+    drains, the second ends), {"type": "answer"} (proxy/questions.py)
   worker -> supervisor: {"type": "ready"}, {"type": "applied", "number"}, {"type": "not_applied", "number", "message"},
-    {"type": "item", "item"} (if records are wanted), {"type": "fault", "message"}, {"type": "log", "problem", "lost"}
+    {"type": "item", "item"} (if records are wanted), {"type": "fault", "message"}, {"type": "log", "problem", "lost"},
+    {"type": "question"}, {"type": "withdrawn"}
 
 The end of the socket ends the worker: nothing outlives the supervisor.
 """
@@ -22,19 +23,25 @@ from typing import Any, NamedTuple, NoReturn
 
 from doorward.connection_log import ConnectionLog, LogFailed
 from doorward.proxy import records
-from doorward.proxy.alone import DoorAlone
+from doorward.proxy.alone import RUN, DoorAlone
 from doorward.proxy.control import Control
 from doorward.proxy.loop import Group, Promise
 from doorward.proxy.policy import Policy, policy_from_settings
+from doorward.proxy.questions import Questions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from doorward.proxy.asking import Answer, Question
     from doorward.proxy.records import Item
 
 HELD_BACK = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 """Signals that a fork must not find half-way between the two processes' handlers."""
 
 _COLLECT_AFTER = 10_000  # objects; connections make many, and hardly a cycle among them
+
+
+_ANSWER_TIME = 300.0
+"""Seconds, where the queue is switched on while the door runs."""
 
 
 class WorkerSetup(NamedTuple):
@@ -85,6 +92,8 @@ class Worker:
             listeners,
             policy,
             self._keep,
+            decider=self._ask,
+            answer_time=policy.answer_time or _ANSWER_TIME,
             on_error=self._fault,
             drain_time=setup.drain_time,
             beside=self._obey,
@@ -93,9 +102,13 @@ class Worker:
             self._door.server.way.own.add(sock)
             sock.close()
         self._control = Control(self._door.loop, wire)
+        self._questions = Questions(self._door.loop, self._control)
         self._wanted: tuple[int, Mapping[str, object]] | None = None
         self._changed: Promise[None] = Promise(self._door.loop)
         self._log_problem = ""
+
+    async def _ask(self, question: Question) -> Answer:
+        return await self._questions.decider(RUN)(question)
 
     def run(self) -> None:
         """Until the supervisor ends it."""
@@ -146,6 +159,8 @@ class Worker:
         if kind == "policy":
             self._wanted = (message["number"], message["settings"])
             self._changed.set(None)
+        elif kind == "answer":
+            self._questions.answer(message)
         elif kind == "stop":
             self._door.stop()
         elif kind == "reopen_log" and self._setup.log is not None:

@@ -26,6 +26,10 @@ from doorward.summary import printable
 from doorward.watched_configuration import Loaded, WatchedConfiguration
 from doorward.worker_process import WorkerProcess
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from doorward.door_asking import DoorAsking
+
 _LOOK_EVERY = 1.0
 """Seconds between two looks at the configuration files."""
 
@@ -81,6 +85,7 @@ class StandaloneProxy:
         self._number = 0  # of the rules in force here
         self._stale = ""
         self._reloads: list[_Reload] = []
+        self._asking: DoorAsking | None = None
 
     def run(self) -> int:
         """Serve until a signal ended it. Returns the exit status."""
@@ -93,7 +98,11 @@ class StandaloneProxy:
         for place in range(len(self._listeners)):
             self._start(place)
         loop.call_later(_LOOK_EVERY, self._look)
-        loop.run_forever()
+        try:
+            loop.run_forever()
+        finally:
+            if self._asking is not None:
+                self._asking.close()
         return self._status
 
     # --- what the control listener asks ----------------------------------------------------------------------
@@ -198,6 +207,8 @@ class StandaloneProxy:
             if kind == "not_applied":
                 say(f"worker {worker.pid} keeps its old rules: {message['message']}")
             self._settle_reloads()
+        elif kind in ("question", "withdrawn"):
+            self._questioned(worker, message)
         elif kind == "fault":
             self.metrics.fault()
             say(f"a fault of doorward's own closed a connection: {message['message']}; please report it")
@@ -209,6 +220,14 @@ class StandaloneProxy:
             else:
                 say(f"records are written again{lost}")
 
+    def _questioned(self, worker: WorkerProcess, message: Mapping[str, Any]) -> None:
+        if self._asking is None:
+            from doorward.door_asking import DoorAsking  # only where the queue is used
+            from doorward.own_file import own_home
+
+            self._asking = DoorAsking(self._loop, own_home(), self._loaded.settings, say)
+        self._asking.hear(worker, message)
+
     def _accept_if_ready(self) -> None:
         everyone = len(self._workers) == len(self._listeners) and all(each.ready for each in self._workers.values())
         if everyone and not self._accepting and not self._stopping:
@@ -219,6 +238,8 @@ class StandaloneProxy:
     def _worker_ended(self, place: int, worker: WorkerProcess, status: int) -> None:
         del self._workers[place]
         self.metrics.worker_gone(worker.number)
+        if self._asking is not None:
+            self._asking.forget(worker)
         self._settle_reloads()
         if self._stopping:
             self._end_if_done()

@@ -51,7 +51,6 @@ class WatchedConfiguration:
             self._files = tuple(_files(default_home(self._env), self._options.get("profile")))
             self._loaded = self._seen = self._signature()  # before reading: what changes meanwhile is a change
             settings, notices = settings_for(self._options, self._env)
-            settings["can_ask"] = False  # nobody is asked about the door alone
             policy = policy_from_settings(settings)
         except EngineError as error:
             raise UsageError(f"doorward: {error.sentence}") from None

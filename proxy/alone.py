@@ -48,6 +48,7 @@ class DoorAlone:
         *,
         reload: Callable[[], Policy | None] = lambda: None,
         decider: Decider | None = None,
+        answer_time: float = 300.0,
         on_error: Callable[[BaseException], None] = lambda error: None,
         resolver: Resolver | None = None,
         dialler: Dialler | None = None,
@@ -75,6 +76,7 @@ class DoorAlone:
             FunctionSink(self.loop, keep),
             via=b"doorward-" + os.urandom(4).hex().encode("ascii"),
             decider=decider,
+            answer_time=answer_time,
             on_error=on_error,
         )
         for listener in listeners:
