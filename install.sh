@@ -32,6 +32,8 @@ if [ "$what" = --dev ]; then
     command -v ps >/dev/null || missing="$missing procps"
     command -v cc >/dev/null || missing="$missing gcc libc6-dev"
     command -v npm >/dev/null || missing="$missing nodejs npm"
+    command -v psql >/dev/null || missing="$missing postgresql-client"
+    command -v ip >/dev/null || missing="$missing iproute2"
     command -v redis-server >/dev/null || missing="$missing redis-server redis-tools"
     [ -x /usr/sbin/sshd ] && command -v ssh >/dev/null || missing="$missing openssh-server openssh-client"
 fi

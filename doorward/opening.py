@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 
 from doorward.configuration import Configuration, load
 from doorward.configuration_schema import NETWORK_OF_MODE
@@ -79,7 +80,8 @@ def plan_for(options: Mapping[str, Any], env: Mapping[str, str]) -> Plan:
         pinned.check(sandbox, "limited" if limited else sandbox.network)
     proxied = sandbox.network == "proxied" and not bypass
     if proxied:
-        door = Door(transparent=configuration.switch("network.transparent"))
+        # elsewhere there is no network namespace to capture in
+        door = Door(transparent=configuration.switch("network.transparent") and sys.platform == "linux")
         if configuration.value("network.loopback") or configuration.value("network.publish"):
             from doorward.granted_ports import granted  # for few runs only
 

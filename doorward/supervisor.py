@@ -322,6 +322,11 @@ class Supervisor:
             inner = inner._replace(variables=confinement.environment(inner.variables))
             if self._inspection is not None:
                 inner = inner._replace(variables=self._inspection.environment(inner.variables))
+            if self._proxy is not None and not self._plan.sandbox.door.transparent:
+                from doorward.git_over_ssh import git_ssh_command  # where the proxy is the only way out
+
+                if (command := git_ssh_command(inner.variables)) is not None:
+                    inner = inner._replace(variables={**inner.variables, "GIT_SSH_COMMAND": command})
             if self._proxy is not None and self._plan.sandbox.door.on_demand:
                 from doorward.granted_ports import publish  # for few runs only
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import pwd
 import shutil
 import socket
 import subprocess
@@ -19,9 +20,9 @@ import pytest
 
 DEADLINE = 60
 ROOT = Path(__file__).resolve().parents[2]
-ORDINARY = 64244  # an id nobody has
+ORDINARY = pwd.getpwnam("nobody").pw_uid  # ssh wants its user to have a name
 
-MUST_RUN = frozenset({"bwrap", "curl", "gcc", "ssh", "sshd", "redis-server", "redis-cli"})
+MUST_RUN = frozenset({"bwrap", "curl", "gcc", "ip", "node", "psql", "redis-cli", "redis-server", "ssh", "sshd"})
 """With CI=true these may not be missing."""
 
 _BUBBLEWRAP_FIRST = (
@@ -175,6 +176,12 @@ def everywhere(request: pytest.FixtureRequest, folder: Path) -> Doorward:
 def doorward(folder: Path) -> Doorward:
     """An ordinary user's, where the tests can become one; in the usual way."""
     return Doorward(folder, ordinary=os.geteuid() == 0, bubblewrap_first=False)
+
+
+@pytest.fixture
+def as_caller(folder: Path) -> Doorward:
+    """A doorward of whoever runs the tests."""
+    return Doorward(folder, ordinary=False, bubblewrap_first=False)
 
 
 class Speaker:

@@ -1,0 +1,216 @@
+"""Real clients that know no proxy, against servers on the host's loopback: ssh, redis-cli, psql, Node, a browser."""
+
+from __future__ import annotations
+
+import contextlib
+import getpass
+import os
+import select
+import shlex
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        return int(listener.getsockname()[1])
+
+
+def named(name: str, port: int) -> tuple[str, ...]:
+    return ("--allow", f"{name}:{port}", "-c", f'network.hosts={{"{name}" = "127.0.0.1"}}')
+
+
+@contextlib.contextmanager
+def running(argv: list[str], said: bytes, **more: Any) -> Iterator[subprocess.Popen[bytes]]:
+    """A server, once it has said that it serves."""
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, **more) as server:
+        try:
+            seen = b""
+            while said not in seen:
+                ready, _, _ = select.select([server.stdout], [], [], 30)
+                data = os.read(server.stdout.fileno(), 4096) if ready else b""  # type: ignore[union-attr]
+                assert data, seen
+                seen += data
+            yield server
+        finally:
+            server.terminate()
+
+
+class Sshd(NamedTuple):
+    """An ssh server of the test's own, and the client's words to log in."""
+
+    port: int
+    client: tuple[str, ...]
+    user: str
+
+
+@pytest.fixture
+def sshd(program: Callable[[str], str], doorward: Any) -> Iterator[Sshd]:
+    """Takes whoever runs the tests in by a key; with the network capture of none."""
+    folder = Path(tempfile.mkdtemp(prefix="doorward-sshd-", dir="/var/tmp"))
+    if os.geteuid() == 0:
+        Path("/run/sshd").mkdir(exist_ok=True)  # where it separates its privileges
+    try:
+        port = free_port()
+        for name in ("host", "user"):
+            subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", folder / name], check=True, timeout=60)
+        key = doorward.workspace / "id_test"
+        shutil.copy(folder / "user", key)
+        key.chmod(0o600)
+        if doorward.user is not None:
+            os.chown(key, doorward.user, doorward.user)
+        (folder / "sshd_config").write_text(
+            f"Port {port}\nListenAddress 127.0.0.1\nHostKey {folder}/host\nAuthorizedKeysFile {folder}/user.pub\n"
+            f"StrictModes no\nUsePAM no\nPasswordAuthentication no\nPermitRootLogin yes\nPidFile none\n"
+        )
+        client = (
+            *("-F", "none", "-i", str(key), "-p", str(port), "-o", "BatchMode=yes", "-o", "StrictHostKeyChecking=no"),
+            *("-o", "UserKnownHostsFile=/dev/null", "-o", "IdentitiesOnly=yes"),
+        )
+        with running([program("sshd"), "-D", "-e", "-f", str(folder / "sshd_config")], b"Server listening"):
+            yield Sshd(port, client, getpass.getuser())
+    finally:
+        shutil.rmtree(folder)
+
+
+def test_ssh(doorward: Any, sshd: Sshd, program: Callable[[str], str]) -> None:
+    """P-EV-14, P-EV-17."""
+    ssh = (program("ssh"), "-T", *sshd.client)
+    words = (*ssh, f"{sshd.user}@git.test", "echo from the server")
+    allowed = doorward.run(*named("git.test", sshd.port), "-a", "never", "--", *words)
+    assert (allowed.status, allowed.out.splitlines()[-1:], allowed.refusals) == (0, ["from the server"], []), allowed
+    refused = doorward.run("--allow", "git.test:22", "-a", "never", "--", *words)
+    assert refused.status == 255
+    assert [(each["host"], each["port"]) for each in refused.refusals] == [("git.test", sshd.port)]
+    assert refused.refusals[0]["process"]["argv"][0].endswith("ssh")
+
+
+def test_git_over_ssh_without_capture_goes_through_the_proxy(
+    doorward: Any, sshd: Sshd, program: Callable[[str], str]
+) -> None:
+    """P-EV-14: the variable is read, and its helper speaks to a server whose banner comes first."""
+    if not os.path.realpath(doorward.python).startswith("/usr"):
+        pytest.skip("the interpreter lies in a folder that an ordinary user's sandbox does not show")
+    told = doorward.run(
+        *named("git.test", sshd.port), "-c", "network.transparent=false", "--read-only", str(ROOT / "doorward"), "--",
+        "sh", "-c", f'eval "$GIT_SSH_COMMAND -T {shlex.join(sshd.client)} '
+        f'{sshd.user}@git.test echo through"',
+    )  # fmt: skip
+    assert told.out.splitlines()[-1:] == ["through"], told
+    kept = doorward.run(
+        "-c", "network.transparent=false", "--", "sh", "-c", 'echo "$GIT_SSH_COMMAND"', env={"GIT_SSH_COMMAND": "mine"}
+    )
+    assert kept.out == "mine\n"
+    captured = doorward.run("--", "sh", "-c", 'echo "[$GIT_SSH_COMMAND]"')
+    assert captured.out == "[]\n"
+
+
+def test_redis(everywhere: Any, program: Callable[[str], str]) -> None:
+    """P-EV-17: by a name and a rule, and by the host's loopback."""
+    client, port = program("redis-cli"), free_port()
+    words = [program("redis-server"), "--port", str(port), "--bind", "127.0.0.1", "--save", "", "--dir", "/var/tmp"]
+    with running(words, b"eady to accept connections"):
+        by_name = everywhere.run(*named("redis.test", port), "--", client, "-h", "redis.test", "-p", str(port), "PING")
+        assert (by_name.status, by_name.out) == (0, "PONG\n"), by_name
+        by_port = everywhere.run("--allow-loopback", str(port), "--", client, "-p", str(port), "PING")
+        assert (by_port.status, by_port.out) == (0, "PONG\n"), by_port
+        refused = everywhere.run("--allow", "redis.test:1", "--", client, "-h", "redis.test", "-p", str(port), "PING")
+        assert [(each["host"], each["port"]) for each in refused.refusals] == [("redis.test", port)], refused
+        assert refused.refusals[0]["process"]["executable"].endswith("redis-cli")
+
+
+def test_psql(doorward: Any, program: Callable[[str], str]) -> None:
+    """P-EV-17: against a stand-in that speaks as much of the protocol as a query needs."""
+    psql = program("psql")
+
+    def message(kind: bytes, body: bytes) -> bytes:
+        return kind + (len(body) + 4).to_bytes(4, "big") + body
+
+    server = (
+        "import socket, sys\n"
+        "listener = socket.create_server(('127.0.0.1', 0)); print(listener.getsockname()[1], flush=True)\n"
+        "def packet(c, kind):\n"
+        "    head = c.recv(5 if kind else 4); return c.recv(int.from_bytes(head[-4:], 'big') - 4)\n"
+        f"ready = {message(b'R', bytes(4)) + message(b'Z', b'I')!r}\n"
+        "row = " + repr(
+            message(b"T", b"\0\1x\0" + bytes(6) + b"\0\0\0\x19\xff\xff\xff\xff\xff\xff\0\0")
+            + message(b"D", b"\0\1\0\0\0\x05hello") + message(b"C", b"SELECT 1\0") + message(b"Z", b"I")
+        ) + "\n"
+        "while True:\n"
+        "    c, _ = listener.accept()\n"
+        "    try:\n"
+        "        while int.from_bytes(packet(c, False)[:4], 'big') != 196608: c.sendall(b'N')\n"  # no TLS, no GSS
+        "        c.sendall(ready); packet(c, True); c.sendall(row); c.recv(100)\n"
+        "    except OSError: pass\n"
+        "    c.close()\n"
+    )  # fmt: skip
+    with subprocess.Popen([sys.executable, "-c", server], stdout=subprocess.PIPE) as stand_in:
+        try:
+            port = int(stand_in.stdout.readline())  # type: ignore[union-attr]
+            words = ("--", psql, "-h", "db.test", "-p", str(port), "-U", "me", "-d", "x", "-Atc", "select 'hello'")
+            allowed = doorward.run(*named("db.test", port), *words)
+            assert (allowed.status, allowed.out) == (0, "hello\n"), allowed
+            refused = doorward.run("--allow", "db.test:1", *words)
+            assert refused.status == 2 and [each["port"] for each in refused.refusals] == [port], refused
+        finally:
+            stand_in.terminate()
+            stand_in.wait()
+
+
+def test_node_fetch_without_any_variable(doorward: Any, program: Callable[[str], str]) -> None:
+    """P-EV-08."""
+    node, port = program("node"), free_port()
+    code = (
+        "fetch(process.argv[1]).then(async r => console.log(r.status, (await r.text()).length > 0), "
+        "e => console.log('no', e.cause.code))"
+    )
+    words = [sys.executable, "-u", "-m", "http.server", "--bind", "127.0.0.1", str(port)]
+    with running(words, b"Serving HTTP", cwd="/var/empty" if os.path.isdir("/var/empty") else "/usr/share"):
+        bare = ("env", "-i", "PATH=/usr/bin:/bin", node, "-e", code)
+        allowed = doorward.run(*named("a.test", port), "--", *bare, f"http://a.test:{port}/")
+        assert allowed.out == "200 true\n", allowed
+        refused = doorward.run(*named("a.test", port), "--", *bare, f"http://b.test:{port}/")
+        assert refused.out == "no EAI_AGAIN\n" and {each["host"] for each in refused.refusals} == {"b.test"}, refused
+
+
+def test_a_dev_server_inside_is_opened_in_a_browser_on_the_host(doorward: Any) -> None:
+    """By --publish auto."""
+    names = ("chromium", "chromium-browser", "google-chrome")
+    browser = next((found for name in names if (found := shutil.which(name))), None)
+    if browser is None:
+        pytest.skip("no Chromium is installed")
+    page = "<title>x</title><script>document.title = 'made ' + 'by script'</script><body>served</body>"
+    doorward.write("index.html", page)
+    inside = free_port()
+    server = f"cd {shlex.quote(str(doorward.workspace))} && exec python3 -u -m http.server --bind 127.0.0.1 {inside}"
+    with doorward.start("run", "--publish", "auto", "--", "sh", "-c", server) as run:
+        try:
+            seen = b""
+            while b" is reached at " not in seen:
+                data = os.read(run.stderr.fileno(), 4096)
+                assert data, seen
+                seen += data
+            address = seen.partition(b" is reached at ")[2].split()[0].decode()
+            profile = tempfile.mkdtemp(prefix="doorward-browser-", dir="/var/tmp")
+            try:
+                shown = subprocess.run(
+                    [browser, "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={profile}", "--dump-dom",
+                     address],
+                    capture_output=True, timeout=60, check=False, stdin=subprocess.DEVNULL,
+                )  # fmt: skip
+            finally:
+                shutil.rmtree(profile, ignore_errors=True)
+            assert b"made by script" in shown.stdout and b"served" in shown.stdout, shown
+        finally:
+            run.terminate()
+            run.communicate(timeout=30)
