@@ -1,4 +1,4 @@
-"""In a network of the test's own: nothing is carried out in look-ups; an allowed name is looked up at the dial, once."""
+"""In a network of its own: nothing is carried out in look-ups; an allowed name is looked up once, at the dial."""
 
 from __future__ import annotations
 
