@@ -18,6 +18,7 @@ COMMANDS = {
     "approvals": "the questions that wait for an answer: list, show, allow, deny",
     "features": "the switches there are: list, enable, disable",
     "trust": "trust a project, or mark it untrusted",
+    "hook": "answer a coding agent's hook; install, uninstall",
     "sessions": "the sessions there are, newest first",
     "show": "print a session's rollout",
     "summary": "what sessions reached and were refused, for a CI job's summary",

@@ -29,6 +29,8 @@ from doorward.sessions.timestamps import rfc3339
 QUEUE = "approvals.queue"
 TERMINAL = "terminal"
 NOBODY = "approvals"
+AGENT = "agent"
+"""The agent that runs the command asked its own person."""
 
 HostKey = tuple[str, int, str]
 """Host, port, protocol."""
@@ -37,7 +39,17 @@ HostKey = tuple[str, int, str]
 class Approvals:
     """Those of one session. `interactive`: a person at the terminal may be asked."""
 
-    def __init__(self, home: Home, configuration: Configuration, env: Mapping[str, str], *, interactive: bool) -> None:
+    def __init__(
+        self,
+        home: Home,
+        configuration: Configuration,
+        env: Mapping[str, str],
+        *,
+        interactive: bool,
+        approved: str | None = None,
+    ) -> None:
+        """`approved` is the secret of a yes that a person gave through an agent (`agents/one_time_yes.py`)."""
+        self._approved = approved
         self.home = home
         self.timeout_s = configuration.number("approvals.timeout")
         self.granted_hosts: set[HostKey] = set()
@@ -75,6 +87,14 @@ class Approvals:
         self, log: SessionLog, dial: Dial, action: Action, verdict: Verdict, cancelled_by: int | None = None
     ) -> Verdict:
         """`verdict`, an ask, with its answer: who gave it, or that nobody could, is its last reason."""
+        if self._approved is not None:
+            from doorward.agents.one_time_yes import redeem
+
+            asked = redeem(self.home, self._approved, dial, action)
+            self._approved = None  # good for one run
+            if asked is not None:
+                log.answered(asked, Reply(Answer.YES), AGENT)
+                return settle(verdict, Answer.YES, AGENT)
         channel = self.channel
         if channel == NOBODY:
             return settle(verdict, Answer.NOBODY, NOBODY)

@@ -34,7 +34,7 @@ class Judgement(NamedTuple):
 
 def judgement_of(plan: Plan) -> Judgement:
     """Worked out once for all turns of a session, as the launcher does with the same paths."""
-    guardian = _guardian(plan)
+    guardian = guardian_of(plan)
     return Judgement(dial_for(plan)._replace(reviewer=guardian), context_for(plan), guardian)
 
 
@@ -65,7 +65,8 @@ def dial_for(plan: Plan) -> Dial:
     )
 
 
-def _guardian(plan: Plan) -> Guardian | None:
+def guardian_of(plan: Plan) -> Guardian | None:
+    """The configured reviewer; None where none is, or the feature is off."""
     if not plan.configuration.features()[GUARDIAN]:
         return None
     from doorward.guardian import guardian_for  # only where the guardian is on

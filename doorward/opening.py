@@ -34,7 +34,14 @@ def open_supervisor(options: Mapping[str, Any], proxy: ProxyProcess | None, door
         worker = RunInspection(plan.inspection, proxy)
     if proxy is not None and plan.proxied:
         proxy.configure(plan.proxy_settings if worker is None else worker.settings(plan.proxy_settings))
-    return Supervisor(plan, proxy, door, interactive=bool(options.get("interactive")), inspection=worker)
+    return Supervisor(
+        plan,
+        proxy,
+        door,
+        interactive=bool(options.get("interactive")) and plan.agent is None,  # the agent has the terminal
+        inspection=worker,
+        approved=options.get("approved"),
+    )
 
 
 def plan_for(options: Mapping[str, Any], env: Mapping[str, str]) -> Plan:
@@ -117,6 +124,7 @@ def plan_for(options: Mapping[str, Any], env: Mapping[str, str]) -> Plan:
         bypass=bypass,
         bypass_hook_trust=bool(options.get("bypass_hook_trust")),
         session=None if pinned is None else pinned.path,
+        agent=None if pinned is None else pinned.agent,
         name=options.get("name"),
         user=user,
         seal_to=_seal_to(configuration) if configuration.text("replay.env") == "sealed" else None,

@@ -23,6 +23,8 @@ class Option(NamedTuple):
     short: str = ""
     choices: tuple[str, ...] = ()
     repeat: bool = False
+    hidden: bool = False
+    """Not shown: one program says it to another."""
 
 
 class Parsed(NamedTuple):
@@ -112,6 +114,8 @@ def help_text(usage: str, summary: str, options: Sequence[Option], examples: Seq
     lines += [f"  {example}" for example in examples]
     lines += ["", f"usage: {usage}", ""] if examples else [f"usage: {usage}", ""]
     for option in options:
+        if option.hidden:
+            continue
         left = f"  {'-' + option.short + ', ' if option.short else '    '}--{option.name}"
         left += f" {'|'.join(option.choices) or option.value}" if option.value else ""
         lines.append(f"{left:<42} {option.help}" if len(left) < 42 else f"{left}\n{'':<42} {option.help}")

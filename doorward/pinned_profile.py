@@ -16,6 +16,7 @@ from doorward.launcher.interface import Limits, SandboxPolicy
 from doorward.named_tuple import NamedTuple
 from doorward.sessions.home import Home, StoreError, default_home
 from doorward.sessions.line import Line
+from doorward.sessions.lookup import SessionLookupError, SessionRef, find_session
 
 _MODES = ("read-only", "workspace-write", "danger-full-access", "unconfined")
 """Strictest first; `unconfined` is the bypass flag."""
@@ -32,6 +33,8 @@ class Pinned(NamedTuple):
     path: str
     profile: Profile
     options: Mapping[str, Any]
+    agent: str | None = None
+    """An agent's session, which may have several rollouts: `path` is the first."""
 
     def check(self, sandbox: SandboxPolicy, network: str) -> None:
         """Raises UsageError where `sandbox` is looser than what the session began with, or the mode `network` is."""
@@ -50,11 +53,10 @@ def pinned_session(options: Mapping[str, Any], env: Mapping[str, str]) -> Pinned
     """The session that `options` name. Raises UsageError: unknown, ambiguous, archived, or named anew; EngineError."""
     if options.get("name") is not None:
         raise UsageError("doorward: --session goes on with a session that has its name; --name is for a new one")
-    from doorward.sessions.lookup import SessionLookupError, find_session
-
     try:
         home = Home(options.get("home") or default_home(env))
-        found = find_session(home, options["session"])
+        agent = _agents(home, options["session"])
+        found = find_session(home, options["session"]) if agent is None else agent
         if found.archived:
             raise UsageError(f"doorward: the session is archived; doorward unarchive {found.id}")
         profile = profile_of(home, found.id, found.path)
@@ -62,7 +64,20 @@ def pinned_session(options: Mapping[str, Any], env: Mapping[str, str]) -> Pinned
         raise UsageError(f"doorward: {error.sentence}; {error.remedy}") from None
     except StoreError as error:
         raise EngineError(str(error)) from None
-    return Pinned(found.id, found.path, profile, _filled_in(options, profile))
+    reference = None if agent is None else str(options["session"])
+    return Pinned(found.id, found.path, profile, _filled_in(options, profile), reference)
+
+
+def _agents(home: Home, text: str) -> SessionRef | None:
+    """The first rollout of an agent's session, where `text` is `AGENT:ID` and the agent's hook has begun it."""
+    if ":" not in text:
+        return None
+    from doorward.agents.rollouts import first_rollout
+    from doorward.sessions.ids import session_in
+
+    path = first_rollout(home, text)
+    identifier = None if path is None else session_in(os.path.basename(path))
+    return None if path is None or identifier is None else SessionRef(identifier, text, path, archived=False)
 
 
 def profile_of(home: Home, session: str, path: str) -> Profile:

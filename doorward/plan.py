@@ -26,9 +26,10 @@ PROXY_URL: Final = "http://127.0.0.1:3128"
 
 class Plan(NamedTuple):
     """Pure data. `proxy_settings` is what the proxy process is sent (allowlists/settings.py reads it); `session` is the
-    path of a rollout to go on with, `name` names a new one; `bypass` is the flag that skips approvals and sandbox,
-    `bypass_hook_trust` the one that lets any hook run; `user` is whom commands run as, unless the caller; `policy`
-    holds the exec policy, None where there is no rules file; `seal_to` is the key environments are sealed to."""
+    path of a rollout to go on with, `agent` the agent's session whose first it is, `name` names a new one; `bypass` is
+    the flag that skips approvals and sandbox, `bypass_hook_trust` the one that lets any hook run; `user` is whom
+    commands run as, unless the caller; `policy` holds the exec policy, None where there is no rules file; `seal_to` is
+    the key environments are sealed to."""
 
     home: Home
     configuration: Configuration
@@ -38,6 +39,7 @@ class Plan(NamedTuple):
     bypass: bool = False
     bypass_hook_trust: bool = False
     session: str | None = None
+    agent: str | None = None
     name: str | None = None
     user: OtherUser | None = None
     seal_to: str | None = None

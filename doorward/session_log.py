@@ -61,6 +61,14 @@ class SessionLog:
         log._resumed = True
         return log
 
+    @classmethod
+    def going_on(cls, home: Home, rollout: Rollout) -> SessionLog:
+        """A session whose rollout was opened already."""
+        log = cls(home, rollout)
+        # an agent's hook makes the session before anything runs in it
+        log._resumed = rollout.turns > 0
+        return log
+
     @property
     def session(self) -> str:
         """The session's UUID."""

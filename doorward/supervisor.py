@@ -125,8 +125,11 @@ class Supervisor:
         *,
         interactive: bool = False,
         inspection: RunInspection | None = None,
+        approved: str | None = None,
     ) -> None:
-        """`proxy` has been sent the plan's settings. `interactive`: a person at the terminal may be asked."""
+        """`proxy` has been sent the plan's settings. `interactive`: a person at the terminal may be asked.
+        `approved` is the secret of a yes that a person gave through an agent."""
+        self._approved = approved
         self._plan = plan
         self._backend = backend
         self._interactive = interactive
@@ -151,6 +154,15 @@ class Supervisor:
     def workspace(self) -> str:
         """The folder commands run in unless they name another."""
         return self._plan.sandbox.workspace
+
+    @property
+    def folder(self) -> str:
+        """Where a command runs that names no folder: an agent's where the agent's shell is, else the workspace."""
+        if self._plan.agent is None:
+            return self.workspace
+        from doorward.working_folder import working_folder
+
+        return working_folder(None)
 
     def prepare(self) -> None:
         """Find out now what would otherwise come up with the first command. Raises UsageError, EngineError."""
@@ -282,6 +294,10 @@ class Supervisor:
     def _open_log(self) -> SessionLog:
         from doorward.session_log import SessionLog
 
+        if self._plan.agent is not None:
+            from doorward.agents.rollouts import claimed  # only for what an agent runs
+
+            return claimed(self._plan)
         if self._plan.session is not None:
             return SessionLog.resume(self._plan.home, self._plan.session)
         return SessionLog.create(
@@ -395,7 +411,11 @@ class Supervisor:
             from doorward.approvals import Approvals  # only where somebody is asked
 
             self._approvals = Approvals(
-                self._plan.home, self._plan.configuration, os.environ, interactive=self._interactive
+                self._plan.home,
+                self._plan.configuration,
+                os.environ,
+                interactive=self._interactive,
+                approved=self._approved,
             )
         return self._approvals
 

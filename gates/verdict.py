@@ -44,6 +44,7 @@ class Cause(StrEnum):
     WRITE_OUTSIDE = "write_outside"
     WRITE_PROTECTED = "write_protected"
     NETWORK_OFF = "network_off"
+    HOST_NOT_ALLOWED = "not_allowed"
     POLICY_PROMPT = "policy_prompt"
     NOT_READ_ONLY = "not_read_only"
     RISKY = "risky"

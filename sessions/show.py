@@ -66,7 +66,7 @@ def rendered(
                 yield paint(f"\n{'from here on its own:' if own else 'with what it copied from'}\n", "dim")
             yield from _session(part.payload, paint)
             first = False
-        elif part.number is not None or part.said or part.refused or part.traffic:
+        elif part.number is not None or part.message or part.said or part.refused or part.traffic:
             yield "\n"
             yield from _turn(part, paint, live, output_lines)
 

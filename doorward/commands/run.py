@@ -79,7 +79,7 @@ def _supervise(parsed: Parsed, proxy: ProxyProcess | None, door: Backend | None)
         open_streams = (
             captured if as_json else (lambda _: untouched()) if parsed.has("no-record-output") else passed_through
         )
-        observation = supervisor.run(Request(argv, supervisor.workspace, os.environ, open_streams, timeout, last=True))
+        observation = supervisor.run(Request(argv, supervisor.folder, os.environ, open_streams, timeout, last=True))
     finally:
         supervisor.close()
     _report(observation, supervisor.notices, as_json)

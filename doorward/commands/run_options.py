@@ -52,6 +52,7 @@ RUN_OPTIONS = (
     Option("no-record-output", "do not read or record the command's output"),
     Option("timeout", "end the command after this long (TERM, then KILL 2 s later)", "SECONDS"),
     Option("fail-on-deny", "exit 121 if something was refused though the command exited 0"),
+    Option("approved", "a person's yes, given through an agent (agents/one_time_yes.py)", "SECRET", hidden=True),
 )
 
 _FLAGS = {
@@ -100,6 +101,7 @@ def opening_of(command: str, parsed: Parsed) -> dict[str, Any]:
         "bypass_hook_trust": parsed.has("dangerously-bypass-hook-trust"),
         "bypass": parsed.has("dangerously-bypass-approvals-and-sandbox"),
         "interactive": not parsed.has("json"),
+        "approved": parsed.last("approved") or None,
     }
 
 
