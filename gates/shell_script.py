@@ -56,6 +56,14 @@ _RESERVED: Final = frozenset(
      "function", "select", "[[", "]]")
 )  # fmt: skip
 """Words that are no command where one could stand (POSIX.1-2024, 2.4)."""
+_BASHISMS: Final = frozenset(
+    ("ansi_c_string", "test_command", "herestring_redirect", "process_substitution", "array", "c_style_for_statement",
+     "brace_expression", "translated_string", "extglob_pattern")
+)  # fmt: skip
+"""What a plain sh reads otherwise than bash, or not at all: `[[ a && rm x ]]` runs rm there."""
+_PLAIN_SHELLS: Final = frozenset(("sh", "dash", "ash"))
+_ZSH_PREFIXES: Final = frozenset(("-", "foreach", "nocorrect", "noglob", "repeat"))
+"""Words before a command that only zsh knows (zshmisc(1), "PRECOMMAND MODIFIERS", "ALTERNATE FORMS")."""
 _ASSIGNING: Final = frozenset(("read", "mapfile", "readarray", "getopts", "eval", "source", ".", "printf", "let"))
 _MOVING: Final = frozenset(("cd", "pushd", "popd", "chdir"))
 
@@ -103,6 +111,8 @@ class _Reading:
         self.parts: list[Part] = []
         self.doubt = _odd_bytes(source)
         self._source = source
+        self._plain = shell in _PLAIN_SHELLS
+        self._zsh = shell == "zsh"
         self._more: dict[int, list[Node]] = {}
         self._around = around
         self._now: Surroundings | None = around
@@ -165,6 +175,10 @@ class _Reading:
             return
         if len(self.parts) > MOST_PARTS:
             return
+        if kind == "test_command" and not (node.text or b"").startswith(b"[["):
+            self._bracketed(node)
+        elif self._plain and kind in _BASHISMS:
+            self._differs()
         if kind == "command":
             self._command(node, depth)
         elif kind == "redirected_statement":
@@ -185,6 +199,19 @@ class _Reading:
                 self.doubt = self.doubt or f"{kind.replace('_', ' ')} is not understood"
             for child in self._children(node):
                 self.walk(child, depth + 1)
+
+    def _bracketed(self, node: "Node") -> None:
+        """`[ … ]` is a command like any other: what the grammar takes for operators in it, a shell acts on."""
+        ahead = list(node.children)
+        while ahead:
+            child = ahead.pop()
+            if not child.is_named and child.type in ("&&", "||", "<", ">", "|", ";", "&", "("):
+                self.doubt = self.doubt or "there is more between its brackets than a test"
+            elif child.type not in ("command_substitution", "string", "process_substitution"):
+                ahead += child.children
+
+    def _differs(self) -> None:
+        self.doubt = self.doubt or "sh need not read it as bash does"
 
     def _on_one_line(self, node: "Node") -> None:
         """A doubt if the grammar has taken the next line for more words of this one."""
@@ -207,6 +234,8 @@ class _Reading:
             end = child.end_byte
             if child.is_named:
                 found.append(child)
+            elif self._plain and child.type in ("|&", "((", "&>", "&>>"):
+                self._differs()
         return found
 
     def _blank(self, gap: bytes) -> None:
@@ -396,6 +425,8 @@ class _Reading:
                 if value is not None:
                     self.walk(value, depth + 1)
             elif kind == "herestring_redirect":
+                if self._plain:
+                    self._differs()
                 given.append(child)
                 self._expansions_in(child, depth)
             elif kind == "file_redirect":
@@ -412,7 +443,7 @@ class _Reading:
                 pass
             elif child.is_named:
                 words.append(self._words.of(child))
-                if child.named_child_count:
+                if child.named_child_count or self._plain:
                     self.walk(child, depth + 1)
             else:
                 # an operator the grammar leaves nameless among the words, such as a lone `$`
@@ -453,6 +484,8 @@ class _Reading:
             return
         first = words[0]
         if isinstance(first, str):
+            if self._zsh and first in _ZSH_PREFIXES:
+                self.doubt = self.doubt or f"{first} stands before a command in zsh"
             if first in _CHANGING:
                 self.doubt = self.doubt or _CHANGING[first]
             if first == "exec" and len(words) == 1:

@@ -49,6 +49,8 @@ class Words:
         if kind == "concatenation":
             return self._concatenated(node)
         if kind in ("simple_expansion", "expansion"):
+            if kind == "simple_expansion" and any(char in text for char in " \t\n\\"):
+                self.odd = True  # `$ #`: a dollar by itself
             value = self._variable(node, text)
             if value is None:
                 return None if quoted and not _is_many(text) else ...

@@ -55,9 +55,9 @@ DENY_RM = 'prefix_rule(pattern=["rm"], decision="forbidden")\n'
 def test_a_line_is_as_strict_as_its_strictest_part(between: str) -> None:
     """P-AP-01"""
     judge = Judge(ALLOW + DENY_RM)
-    assert judge.script(between.join(("make a", "cargo b"))) == "allow"
-    assert judge.script(between.join(("make a", "python3 y"))) == "ask"
-    assert judge.script(between.join(("make a", "rm y"))) == "deny"
+    assert judge.script(between.join(("make a", "cargo b")), "bash") == "allow"
+    assert judge.script(between.join(("make a", "python3 y")), "bash") == "ask"
+    assert judge.script(between.join(("make a", "rm y")), "bash") == "deny"
     assert judge.script("make a\r\ncargo b") == "ask"
 
 

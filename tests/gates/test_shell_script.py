@@ -245,6 +245,25 @@ def test_words_are_as_the_shell_makes_them(shell: Shell) -> None:
         assert found[-1] == expected, script
 
 
+@pytest.mark.parametrize(
+    "script",
+    ["[[ a && rm x ]]", "ls &>f rm", "((rm x))", "r$'m' x", "ls |& rm", "cat <<< x", "cat <(ls)", "a=(b)"],
+)
+def test_what_a_plain_sh_reads_otherwise_is_a_doubt_there(shell: Shell, script: str) -> None:
+    assert any(part.words == (None, ...) for part in parts(shell, script, "sh"))
+
+
+def test_brackets_are_a_command(shell: Shell) -> None:
+    assert not any(part.doubt for part in parts(shell, '[ -f x ] && [ "$a" = b ] || [ ! -d "$(ls)" ]', "sh"))
+    assert any(part.doubt for part in parts(shell, "[ a > f ]"))
+    assert ("rm", "x", "]") in [part.words for part in parts(shell, "[ a && rm x ]")]
+
+
+@pytest.mark.parametrize("script", ["repeat 3 rm x", "noglob rm x", "for x (a b) rm $x"])
+def test_forms_that_only_zsh_knows_are_a_doubt(shell: Shell, script: str) -> None:
+    assert any(part.words == (None, ...) for part in parts(shell, script, "zsh"))
+
+
 def test_words_that_zsh_expands_are_not_certain(shell: Shell) -> None:
     assert parts(shell, "echo =ls", "zsh")[0].words == ("echo", ...)
     assert parts(shell, "echo =ls", "bash")[0].words == ("echo", "=ls")
