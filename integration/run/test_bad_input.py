@@ -77,7 +77,8 @@ def test_a_full_disk_under_the_rollout_stops_the_run(doorward: Any) -> None:
     done = subprocess.run(
         ["bash", "-c", 'ulimit -f 1; exec "$@"', "sh", *doorward.argv("run", "--", "touch", "ran")],
         cwd=doorward.workspace,
-        env={**doorward.env, **{f"V{number}": "x" * 50 for number in range(60)}},
+        # nor may the interpreter keep a compiled module that is cut short
+        env={**doorward.env, "PYTHONDONTWRITEBYTECODE": "1", **{f"V{number}": "x" * 50 for number in range(60)}},
         capture_output=True,
         timeout=60,
         check=False,
