@@ -160,9 +160,13 @@ class Approvals:
     ) -> Reply:
         """Ask, and write question and answer down."""
         log.asked(question.document(), channel)
-        if channel != TERMINAL:
-            return self._from_queue(log, question, key, cancelled_by)
-        reply = ask_on_terminal(question, self.home)
+        try:
+            if channel != TERMINAL:
+                return self._from_queue(log, question, key, cancelled_by)
+            reply = ask_on_terminal(question, self.home)
+        except KeyboardInterrupt:
+            log.answered(question.id, Reply(Answer.NOBODY), channel)
+            raise
         why = self.take(log, question, reply, channel, key)
         if why:
             reply = reply._replace(scope=Scope.ONCE)

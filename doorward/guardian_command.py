@@ -90,7 +90,7 @@ def _read(descriptor: int, seconds: float) -> bytes | None:
     output = b""
     while len(output) <= _MOST_OUTPUT:
         left = until - time.monotonic()
-        if left <= 0 or not poll.poll(int(left * 1000) + 1):
+        if left <= 0 or not poll.poll(min(int(left * 1000) + 1, 2**31 - 1)):
             return None
         data = os.read(descriptor, 65536)
         if not data:

@@ -25,6 +25,9 @@ from doorward.sessions.unnamed_file import UnnamedFile
 _MOST = 4096
 """Bytes of an answer."""
 
+_LONGEST_POLL = 2**31 - 1
+"""Milliseconds, poll(2)."""
+
 Taking = Callable[[Reply], str]
 """Called with an answer before it holds. Returns "" if it was taken, else a sentence why not; the question stays."""
 
@@ -150,7 +153,7 @@ def wait_for(pending: Pending, seconds: float, cancelled_by: int | None) -> Repl
         left = until - time.monotonic()
         if left <= 0:
             return None
-        for descriptor, _ in poll.poll(int(left * 1000) + 1):
+        for descriptor, _ in poll.poll(min(int(left * 1000) + 1, _LONGEST_POLL)):
             if descriptor == cancelled_by:
                 return None
             pending.ready(descriptor)

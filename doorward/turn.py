@@ -170,7 +170,9 @@ class TurnLoop:
 
     def _milliseconds(self) -> int | None:
         pending = [deadline for deadline in self._deadlines.values() if deadline < float("inf")]
-        return max(0, int((min(pending) - time.monotonic()) * 1000) + 1) if pending else None
+        # poll(2) takes an int of milliseconds; what is further off than that is looked at again then
+        left = int((min(pending) - time.monotonic()) * 1000) + 1 if pending else 0
+        return min(max(0, left), 2**31 - 1) if pending else None
 
     def _expire(self) -> None:
         now = time.monotonic()

@@ -117,3 +117,13 @@ def test_a_denied_host_is_denied_and_not_asked_about(doorward: Any, origin: Any,
 def test_the_allowlist_says_that_it_would_ask(doorward: Any) -> None:
     assert doorward("allowlist", "test", "b.test").returncode == 10
     assert doorward("allowlist", "test", "-c", "approvals.queue=false", "b.test").returncode == 20
+
+
+def test_a_program_that_knows_no_proxy_waits_for_the_answer_too(doorward: Any, origin: Any, observation: Any) -> None:
+    fetch = f"curl -sS --noproxy '*' -o /dev/null -w '%{{http_code}}' {origin.url}"
+    process = doorward.start("run", "--json", *origin.pin, "--", "sh", "-c", fetch)
+    asked = doorward.question()
+    assert (asked["host"], asked["port"], asked["protocol"]) == ("b.test", origin.port, "transparent_tcp")
+    doorward.answer("allow", asked["id"])
+    seen = observation(process)
+    assert (seen["output"], seen["refusals"]) == ("200", []) and doorward.quiet()

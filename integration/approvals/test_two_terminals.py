@@ -132,3 +132,17 @@ def test_every_answer_at_the_terminal(
     assert told in screen.seen
     written = (doorward.home / "rules" / "default.rules").exists()
     assert written is (keys == [b"a\r", b"y\r"])
+
+
+def test_a_question_that_is_interrupted_is_answered_by_nobody(doorward: Any, screen: Screen) -> None:
+    process = doorward.start(
+        "run", "--name", "s", "--", "rm", "-f", "a",
+        stdin=screen.theirs, stdout=screen.theirs, stderr=screen.theirs, start_new_session=True,
+        preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
+    )  # fmt: skip
+    screen.read_until(b"no: ")
+    screen.type(b"\x03")
+    assert process.wait(DEADLINE) == 130
+    payloads = [line["payload"] for line in doorward.lines("s")]
+    answers = [payload["answer"] for payload in payloads if payload.get("type") == "approval_answered"]
+    assert answers == ["nobody"] and "exec" not in [line["type"] for line in doorward.lines("s")]

@@ -241,3 +241,12 @@ def test_a_question_survives_its_document() -> None:
     assert question_from(json.loads(json.dumps(asked.document()))) == asked
     assert asked.subject == "[::1]:443 (https_connect)"
     assert len({new_id() for _ in range(1000)}) == 1000
+
+
+def test_a_limit_of_years_is_no_trouble(home: Home, ask: Ask) -> None:
+    pending = ask()
+    told: list[str] = []
+    thread = in_the_background(lambda: told.append(answer(home, pending.question, YES)))
+    assert wait_for(pending, 1e9, None) == YES
+    thread.join(20)
+    assert told == [""]
