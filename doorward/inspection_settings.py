@@ -103,11 +103,24 @@ def inspection_for(
             "folder": folder,
             "names": None if every else _names((*narrow, *_hosts(credentials))),
             "roots": env.get("SSL_CERT_FILE") or None,
-            "record": configuration.text("inspect.record"),
+            "record": (record := configuration.text("inspect.record")),
+            **({} if record == "off" else {"fingerprint_key": _fingerprint_key(home)}),
         },
         every,
         credentials,
     )
+
+
+def _fingerprint_key(home: Home) -> str:
+    """For the worker alone: it tells no secret, but whether one was there. Raises UsageError."""
+    from doorward.sessions.environment import fingerprint_key
+    from doorward.sessions.home import StoreError
+
+    try:
+        home.ensure()
+        return fingerprint_key(home).hex()
+    except StoreError as error:
+        raise UsageError(f"doorward: {error}") from None
 
 
 def _credentials(configuration: Configuration) -> tuple[Credential, ...]:

@@ -78,7 +78,7 @@ class _Looking:
         for path, found in _walk(payload, ""):
             if isinstance(found, dict):
                 if not other_key and found.get("fingerprint") == self._fingerprint:
-                    where = "environment" if line.type == "exec" else path or line.type
+                    where = "environment" if line.type == "exec" else "request" if "request" in path else line.type
                     self._seen(line, where, f"{found.get('name')} held exactly this", "fingerprint")
             elif _is_theirs(line.type, path) and (how := self._in(found)) is not None:
                 self._seen(line, *_place(line, path), how)

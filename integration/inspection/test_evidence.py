@@ -67,6 +67,18 @@ def test_what_is_recorded_and_its_archive(run: Any, start: Any) -> None:
         timeout=60,
         check=True,
     )
+    saw = subprocess.run(
+        [sys.executable, "-P", "-m", "doorward", "explain", "recorded", "--saw", "hunter2", "--json"],
+        env={**os.environ, "DOORWARD_HOME": str(run.home)},
+        cwd=run.workspace,
+        capture_output=True,
+        timeout=60,
+        check=True,
+    )
+    places = json.loads(saw.stdout)["places"]
+    assert ("request", "token held exactly this", "fingerprint") in [
+        (place["where"], place["what"], place["how"]) for place in places
+    ]
     entries = json.loads(done.stdout)["log"]["entries"]
     assert "hunter2" not in json.dumps([each["request"] for each in entries])  # this server's answers hold it
     assert [each["request"]["method"] for each in entries] == ["GET", "POST"]

@@ -10,8 +10,9 @@ from __future__ import annotations
 import base64
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
+from urllib.parse import unquote_plus
 
 BODY = 32 * 1024
 """Bytes kept of each body."""
@@ -20,6 +21,9 @@ HEAD = 16 * 1024
 """Characters kept of each head."""
 
 HIDDEN = "(not recorded)"
+
+HIDDEN_MOST = 32
+"""Hidden values of one request that get a fingerprint."""
 
 _SECRET = re.compile(
     r"authorization|cookie|token|secret|passw|credential|signature|session|(?:^|[-_])(?:key|auth|sig|jwt)(?:$|[-_])"
@@ -46,8 +50,11 @@ def redacted_target(target: str) -> str:
 class Evidence:
     """One exchange; `event` once it is over."""
 
-    def __init__(self, host: str, port: int, *, bodies: bool) -> None:
+    def __init__(self, host: str, port: int, *, bodies: bool, key: bytes | None = None) -> None:
+        """With `key`, the home's secret, what is hidden of the request has a fingerprint, so that it can be asked
+        whether it was this very value (`doorward explain --saw`)."""
         self._event: dict[str, Any] = {"type": "http_exchange", "host": host, "port": port, "started_at": time.time()}
+        self._key = key
         self._bodies = bodies
         self._sides: dict[str, _Side] = {}
 
@@ -55,6 +62,8 @@ class Evidence:
         """Its head, as the command sent it."""
         head = {"method": request.method, "target": redacted_target(request.path)[:HEAD]}
         self._event["request"] = {**head, "protocol": request.http_version, "headers": _headers(request)}
+        if self._key is not None and (hidden := list(_hidden(request, self._key))):
+            self._event["request"]["hidden"] = hidden
 
     def response(self, response: Any) -> None:
         """Its head, as the command gets it."""
@@ -101,6 +110,28 @@ class _Side:
                 found["body_base64"] = base64.b64encode(self._kept).decode("ascii")
             found["body_whole"] = self._size == len(self._kept)
         return found
+
+
+def _hidden(request: Any, key: bytes) -> Iterator[dict[str, object]]:
+    """What is not recorded of a request's head, each as name, fingerprint and length, at most HIDDEN_MOST."""
+    from doorward.sessions.environment import fingerprint
+
+    _, _, query = request.path.partition("?")
+    values = []
+    for name, value in request.headers.items(multi=True):
+        if _SECRET.search(name):
+            values.append((name, value))
+            # `Bearer TOKEN`: asked for is the token
+            scheme, _, rest = value.partition(" ")
+            if rest and scheme.isalpha():
+                values.append((name, rest))
+    for part in query.split("&"):
+        name, _, value = part.partition("=")
+        if value and _SECRET.search(name):
+            values.append((name, unquote_plus(value)))
+    for name, value in values[:HIDDEN_MOST]:
+        raw = value.encode("utf-8", "surrogateescape")
+        yield {"name": name, "fingerprint": fingerprint(raw, key), "length": len(raw)}
 
 
 def _headers(message: Any) -> list[list[str]]:

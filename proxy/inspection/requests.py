@@ -53,6 +53,7 @@ class Requests:
         self.failed: NoConnection | None = None
         self._stop = stop
         self._record = setting.record
+        self._fingerprint_key = setting.fingerprint_key
         self._wanted = frozenset(message["headers"])
         self._graphql: bool = message["graphql"]
         self._at_home = frozenset(each for each in setting.credentials if each.name in message["credentials"])
@@ -184,7 +185,8 @@ class Requests:
             return
         evidence = None
         if self._record != "off":
-            evidence = flow.metadata[_EVIDENCE] = Evidence(self.host, self.port, bodies=self._record == "bodies")
+            evidence = Evidence(self.host, self.port, bodies=self._record == "bodies", key=self._fingerprint_key)
+            flow.metadata[_EVIDENCE] = evidence
             evidence.request(request)
         if self._mine:
             self._put_in(flow, request.raw_content if whole else None)

@@ -29,6 +29,8 @@ class Setting:
         self, options: Any, server_side: Any, client_side: Any, credentials: Any = (), record: str = "off"
     ) -> None:
         self.record = record
+        self.fingerprint_key: bytes | None = None
+        """The home's secret, where what is hidden in the record is to be asked for."""
         self.options = options
         self.server_side = server_side
         self.client_side = client_side
@@ -96,7 +98,10 @@ def prepare(told: Mapping[str, Any]) -> tuple[Setting, Mapping[str, str]]:
             options.add_option(name, kind, value, "")
     credentials = map(Credential.told, told.get("credentials", ()))
     client_side = ClientSide(home.issuer(told["names"]))
-    return Setting(options, ServerSide(roots), client_side, credentials, told.get("record", "off")), paths
+    setting = Setting(options, ServerSide(roots), client_side, credentials, told.get("record", "off"))
+    if told.get("fingerprint_key"):
+        setting.fingerprint_key = bytes.fromhex(told["fingerprint_key"])
+    return setting, paths
 
 
 async def _serve(setting: Setting, setup: socket.socket, link: socket.socket) -> None:

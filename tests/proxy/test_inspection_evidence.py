@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from doorward.proxy.inspection.evidence import BODY, HEAD, HIDDEN, Evidence, redacted, redacted_target
+from doorward.proxy.inspection.evidence import BODY, HEAD, HIDDEN, HIDDEN_MOST, Evidence, redacted, redacted_target
+from doorward.sessions.environment import fingerprint
 
 
 class Headers:
@@ -54,6 +55,20 @@ def test_heads_alone() -> None:
     assert event["request"]["headers"] == [["Cookie", HIDDEN], ["Accept", "*/*"]]
     assert event["request"]["body_bytes"] == 6 and "body" not in event["request"]
     assert "hunter2" not in str(event) and event["type"] == "http_exchange"
+
+
+def test_what_is_hidden_can_be_asked_for_with_the_key_of_the_home() -> None:
+    key = b"k" * 32
+    evidence = Evidence("a.test", 443, bodies=False, key=key)
+    evidence.request(Message("/x?token=hunter%202&a=b", ("Authorization", "Bearer hunter3"), ("Accept", "hunter4")))
+    hidden = evidence.event()["request"]["hidden"]
+    for value in ("hunter 2", "hunter3", "Bearer hunter3"):
+        assert fingerprint(value.encode(), key) in [each["fingerprint"] for each in hidden]
+        assert value not in str(hidden)
+    assert [each["name"] for each in hidden] == ["Authorization", "Authorization", "token"]
+    many = Evidence("a.test", 443, bodies=False, key=key)
+    many.request(Message("/", *[("Cookie", str(number)) for number in range(1000)]))
+    assert len(many.event()["request"]["hidden"]) == HIDDEN_MOST
 
 
 def test_bodies_have_a_bound() -> None:
