@@ -6,6 +6,8 @@ points back: `gitdir` in a worktree's directory, `core.worktree` in a submodule'
 outside the folder and were written by git itself.
 """
 
+from __future__ import annotations
+
 import os
 import stat
 
@@ -22,10 +24,22 @@ _MODULE_DEPTH = 5
 
 # An index larger than this is read so far; an entry takes about 100 bytes.
 _INDEX = 1 << 30
+# From this size on it is remembered that an index names no submodule.
+_LARGE = 1 << 19
 # The mode of an entry that is another repository, as an index has it (gitformat-index(5)).
 GITLINK = b"\0\0\xe0\0"
 
 _SETTING = r"^[ \t]*(hookspath|worktree)[ \t]*=[ \t]*(.*?)[ \t\r]*$"
+
+
+class Submodules(NamedTuple):
+    """Those of one repository that are protected, by their paths in its work tree `folder`; others may come in a
+    run. `stamp` recognises its index as it was looked at, and is empty where it must be looked at again."""
+
+    folder: str
+    directory: str  # its git directory
+    stamp: str
+    known: tuple[str, ...] = ()
 
 
 class GitPaths(NamedTuple):
@@ -34,12 +48,12 @@ class GitPaths(NamedTuple):
     write: tuple[str, ...] = ()  # git's own directories outside the folder, needed for add, commit and fetch
     protect: tuple[str, ...] = ()  # stays as it is, whether it exists or not
     pin: tuple[str, ...] = ()  # may not be renamed away from above a protected path
-    # work tree, git directory, and the submodules of it that are protected here; others may come in the run
-    submodules: tuple[tuple[str, str, tuple[str, ...]], ...] = ()
+    submodules: tuple[Submodules, ...] = ()
 
 
-def git_paths(folder: str) -> GitPaths | None:
-    """What to protect for the repository whose work tree is `folder`; None if there is none yet."""
+def git_paths(folder: str, cache_dir: str = "") -> GitPaths | None:
+    """What to protect for the repository whose work tree is `folder`; None if there is none yet. `cache_dir`, if
+    given, is where it is remembered that a large index names no submodule."""
     entry = f"{folder}/.git"
     try:
         kind = os.lstat(entry).st_mode
@@ -48,10 +62,10 @@ def git_paths(folder: str) -> GitPaths | None:
     if stat.S_ISLNK(kind):
         # the link itself is looked after by its name; what it leads to is not granted
         target = os.path.realpath(entry)
-        return _repository(target, folder) if os.path.isdir(target) else GitPaths()
+        return _repository(target, folder, cache_dir) if os.path.isdir(target) else GitPaths()
     if stat.S_ISDIR(kind):
-        return _repository(entry, folder)
-    return _linked(entry, folder)
+        return _repository(entry, folder, cache_dir)
+    return _linked(entry, folder, cache_dir)
 
 
 def _bare(folder: str) -> GitPaths | None:
@@ -67,7 +81,7 @@ def is_head(text: str) -> bool:
     return len(text) >= 40 and not text[:40].strip("0123456789abcdefABCDEF")
 
 
-def _linked(entry: str, folder: str) -> GitPaths:
+def _linked(entry: str, folder: str, cache_dir: str) -> GitPaths:
     text = _read(entry, _SMALL)
     if not text.startswith("gitdir:"):
         return GitPaths(protect=(entry,))
@@ -76,17 +90,17 @@ def _linked(entry: str, folder: str) -> GitPaths:
     if back and os.path.realpath(os.path.join(own, back)) == os.path.realpath(entry):
         common = os.path.realpath(os.path.join(own, _read(f"{own}/commondir", _SMALL).strip() or "."))
         if os.path.dirname(own) == f"{common}/worktrees" and _is_git_directory(common):
-            found = _repository(common, folder, own)
+            found = _repository(common, folder, cache_dir, own)
             return found._replace(write=(common, own), protect=(entry, *found.protect))
     elif not back and "/modules/" in own and _is_git_directory(own):
         worktree = _setting(f"{own}/config", "worktree")
         if worktree and os.path.realpath(os.path.join(own, worktree)) == folder:
-            found = _repository(own, folder)
+            found = _repository(own, folder, cache_dir)
             return found._replace(write=(own,), protect=(entry, *found.protect))
     return GitPaths(protect=(entry,))
 
 
-def _repository(common: str, folder: str, own: str = "") -> GitPaths:
+def _repository(common: str, folder: str, cache_dir: str, own: str = "") -> GitPaths:
     protect = [f"{common}/{name}" for name in ("config", "hooks", "config.worktree", "commondir")]
     hooks = _setting(f"{common}/config", "hookspath")
     if hooks:
@@ -115,22 +129,24 @@ def _repository(common: str, folder: str, own: str = "") -> GitPaths:
                 pin.append(above)
                 above = os.path.dirname(above)
             protect.extend(f"{module}/{part}" for part in ("config", "hooks", "commondir"))
-    return _with_submodules(GitPaths(protect=tuple(protect), pin=tuple(pin)), folder, own or common)
+    return _with_submodules(GitPaths(protect=tuple(protect), pin=tuple(pin)), folder, own or common, cache_dir)
 
 
-def _with_submodules(found: GitPaths, folder: str, directory: str) -> GitPaths:
+def _with_submodules(found: GitPaths, folder: str, directory: str, cache_dir: str) -> GitPaths:
     """Adds what the submodules need that the index names: `git status` enters each of them."""
-    if not may_name_submodules(directory):
-        return found._replace(submodules=((folder, directory, ()),))
+    stamp = index_stamp(directory)
+    if not may_name_submodules(directory, stamp, cache_dir):
+        return found._replace(submodules=(Submodules(folder, directory, stamp),))
     from doorward.launcher.git_index import index_gitlinks  # few repositories have any
 
     known: list[str] = []
     protect, pin, below = [*found.protect], [*found.pin], [*found.submodules]
-    for name in index_gitlinks(directory):
+    names = index_gitlinks(directory)
+    for name in names:
         inner = f"{folder}/{name}"
         if not os.path.lexists(f"{inner}/.git") or os.path.realpath(inner) != inner:
             continue  # nothing there yet, or git does not enter it since it is behind a link
-        submodule = git_paths(inner)
+        submodule = git_paths(inner, cache_dir)
         if submodule is None:
             continue
         known.append(name)
@@ -144,21 +160,36 @@ def _with_submodules(found: GitPaths, folder: str, directory: str) -> GitPaths:
         protect.extend(submodule.protect)
         pin.extend(submodule.pin)
         below.extend(submodule.submodules)
-    below.append((folder, directory, tuple(known)))
+    # one that is not there yet can be made without a change to the index
+    below.append(Submodules(folder, directory, stamp if len(known) == len(names) else "", tuple(known)))
     return GitPaths(found.write, tuple(protect), tuple(pin), tuple(below))
 
 
-def may_name_submodules(directory: str) -> bool:
-    """False where the index of the git directory certainly names no submodule, as in most repositories."""
+def index_stamp(directory: str) -> str:
+    """What recognises the index of a git directory as unchanged: nobody can set a change time (inode(7)). Empty where
+    there is none, or where it is split: the other part could be written without a change to this one."""
     try:
-        names = os.listdir(directory)
+        if any(name.startswith("sharedindex.") for name in os.listdir(directory)):
+            return ""
+        found = os.stat(f"{directory}/index")
     except OSError:
-        return False
-    if "index" not in names:
-        return False
-    # a split index is rare, and read only where it is understood
-    shared = any(name.startswith("sharedindex.") for name in names)
-    return shared or GITLINK in _read_bytes(f"{directory}/index", _INDEX)
+        return ""
+    return f"{found.st_dev} {found.st_ino} {found.st_size} {found.st_ctime_ns}"
+
+
+def may_name_submodules(directory: str, stamp: str, cache_dir: str = "") -> bool:
+    """False where the index of the git directory certainly names no submodule, as in most repositories."""
+    if not stamp:
+        return os.path.lexists(f"{directory}/index")
+    if cache_dir and int(stamp.split(" ")[2]) > _LARGE:
+        from doorward.launcher.plain_index import is_plain  # reading takes a millisecond for every megabyte or two
+
+        return not is_plain(directory, stamp, cache_dir, _names_one)
+    return _names_one(directory)
+
+
+def _names_one(directory: str) -> bool:
+    return GITLINK in _read_bytes(f"{directory}/index", _INDEX)
 
 
 def _modules(directory: str, depth: int = 0) -> list[str]:

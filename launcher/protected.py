@@ -53,7 +53,8 @@ class Watch(NamedTuple):
     absent: must not exist · link: must be a symlink to `target` · repository: a git directory that did
     not exist before the run, whose hooks and settings must be harmless at its end (`target` is "config" where
     the root has a file of that name, which git would read if the root itself became one) · submodules: those of the
-    git directory that `target` starts with, but for the ones it then names, must be harmless at the end.
+    git directory that `target` starts with, unless its index still has the stamp that follows, but for the ones
+    named then, must be harmless at the end.
     """
 
     kind: Literal["absent", "link", "repository", "submodules"]
@@ -73,7 +74,10 @@ class Protection(NamedTuple):
 
 
 def protect(
-    roots: Iterable[str], granted: frozenset[str], guarded: Callable[[], frozenset[str]] = frozenset
+    roots: Iterable[str],
+    granted: frozenset[str],
+    guarded: Callable[[], frozenset[str]] = frozenset,
+    cache_dir: str = "",
 ) -> Protection:
     """What stays as it is under `roots` (resolved directories), but for the paths in `granted`.
 
@@ -85,7 +89,7 @@ def protect(
     roots = tuple(roots)
     doomed: frozenset[str] = frozenset()
     for _ in range(_LOOKS):
-        look = _Look(granted, doomed)
+        look = _Look(granted, doomed, cache_dir)
         for root in roots:
             look.at(root)
         taken = guarded() if look.standing else frozenset()
@@ -99,9 +103,10 @@ def protect(
 class _Look:
     """One look at everything that is protected."""
 
-    def __init__(self, granted: frozenset[str], doomed: frozenset[str]) -> None:
+    def __init__(self, granted: frozenset[str], doomed: frozenset[str], cache_dir: str) -> None:
         self._granted = granted
         self._doomed = doomed
+        self._cache_dir = cache_dir
         self._read_only: dict[str, None] = {}
         self._pinned: dict[str, None] = {}
         self._writable: dict[str, None] = {}
@@ -120,7 +125,7 @@ class _Look:
         git = None
         if entry not in self._doomed:
             self._stands(entry)
-            git = git_paths(root)
+            git = git_paths(root, self._cache_dir)
         if git is None:
             if entry not in self._granted:
                 own = "config" if os.path.lexists(f"{root}/config") else ""
@@ -135,9 +140,10 @@ class _Look:
         for path in git.protect:
             self._keep(path, root)
         if entry not in self._granted:
-            for folder, directory, known in git.submodules:
+            for folder, directory, stamp, known in git.submodules:
                 granted = self._granted_below(folder, directory)
-                self._watched[Watch("submodules", folder, ".git", "\0".join((directory, *known)), granted)] = None
+                target = "\0".join((directory, stamp, *known))
+                self._watched[Watch("submodules", folder, ".git", target, granted)] = None
 
     def _granted_below(self, *directories: str) -> tuple[str, ...]:
         return tuple(sorted(path for path in self._granted if any(is_below(path, above) for above in directories)))

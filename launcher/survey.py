@@ -45,7 +45,7 @@ def survey(
     missing: list[str] = []
     _add_rules(rules.rules, entries, roots, missing, policy.cache_dir)
     granted = frozenset(rule.path for rule in rules.rules if rule.kind is Kind.WRITE and rule.pattern is None)
-    protection = protect(roots, granted, lambda: guarded(policy.cache_dir))
+    protection = protect(roots, granted, lambda: guarded(policy.cache_dir), policy.cache_dir)
     for path in protection.writable:
         entries.append(Entry(path, Kind.WRITE, Origin.GENERAL))
     for path in protection.pinned:

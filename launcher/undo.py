@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import stat
 
-from doorward.launcher.git_directories import may_name_submodules
+from doorward.launcher.git_directories import index_stamp, may_name_submodules
 from doorward.launcher.interface import Undone
 from doorward.launcher.protected import Watch
 from doorward.launcher.removal import mode_of, remove
@@ -118,8 +118,9 @@ class Keeper:
                     NewRepository(watch.root, root, self._note, watch.granted).sift()
 
     def _check_submodules(self, watch: Watch, root: int) -> None:
-        path, *known = watch.target.split("\0")
-        if not may_name_submodules(path):
+        path, before, *known = watch.target.split("\0")
+        stamp = index_stamp(path)
+        if (stamp and stamp == before) or not may_name_submodules(path, stamp):
             return
         from doorward.launcher.git_index import gitlinks
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from doorward.launcher.git_directories import GitPaths, git_paths
+from doorward.launcher.git_directories import GitPaths, git_paths, index_stamp
 
 
 def repository(path, config="[core]\n\tbare = false\n"):
@@ -180,11 +180,22 @@ def test_submodules_that_the_index_names_are_held(folder):
     assert {f"{old}/config", f"{old}/hooks", f"{folder}/new/.git", f"{real}/config"} <= set(found.protect)
     assert {f"{folder}/a", f"{folder}/a/old", str(old), f"{folder}/new"} <= set(found.pin)
     assert found.write == ()
-    assert set(found.submodules) == {
+    assert {(each.folder, each.directory, each.known) for each in found.submodules} == {
         (str(folder), str(git), ("a/old", "new")),
         (f"{folder}/a/old", str(old), ()),
         (f"{folder}/new", str(real), ()),
     }
+
+
+def test_an_index_is_known_again_only_if_all_its_submodules_are_held(folder):
+    git = repository(folder / ".git")
+    index(git, "old")
+    repository(folder / "old/.git")
+    (found,) = [each for each in git_paths(str(folder)).submodules if each.folder == str(folder)]
+    assert found.stamp == index_stamp(str(git)) != ""
+    index(git, "old", "empty")
+    (found,) = [each for each in git_paths(str(folder)).submodules if each.folder == str(folder)]
+    assert (found.stamp, found.known) == ("", ("old",))
 
 
 def test_submodules_of_submodules_are_held(folder):

@@ -4,6 +4,7 @@ import os
 
 import pytest
 
+from doorward.launcher.git_directories import index_stamp
 from doorward.launcher.new_repository import is_repository
 from doorward.launcher.protected import Watch
 from doorward.launcher.undo import Keeper
@@ -54,7 +55,7 @@ def held(root):
     (root / "known").mkdir()
     repository(root / "known/.git")
     index(git, "known", "sub")
-    return Watch("submodules", str(root), ".git", f"{git}\0known")
+    return Watch("submodules", str(root), ".git", f"{git}\0\0known")
 
 
 def test_a_new_submodule_is_sifted_and_a_known_one_is_not(root, held):
@@ -183,3 +184,13 @@ def test_what_is_granted_by_name_stays(root, held, granted):
         assert done == set()
     if granted.endswith("post-checkout"):
         assert done == {(f"{inner}/config", "settings removed")}
+
+
+def test_an_index_that_did_not_change_is_not_looked_at(root, held):
+    (root / "sub").mkdir()
+    inner = repository(root / "sub/.git")
+    git = str(root / ".git")
+    assert end(held._replace(target="\0".join((git, index_stamp(git), "known")))) == set()
+    index(root / ".git", "known", "sub", "more")
+    assert end(held._replace(target="\0".join((git, "1 2 3 4", "known"))))
+    assert harmless(inner)
