@@ -127,6 +127,15 @@ class InspectionProcess:
             poll.register(self._pidfd, select.POLLIN)
         return bool(self.pid) and bool(poll.poll(0))
 
+    def failure(self) -> str:
+        """Why it could not begin, if it said so; "" else."""
+        try:
+            self._setup.setblocking(False)
+            answer = json.loads(self._setup.recv(65536) or b"{}")
+        except (OSError, ValueError):
+            return ""
+        return str(answer.get("error", ""))
+
     def close(self) -> None:
         """End it and reap it. Twice is fine."""
         if not self.pid:

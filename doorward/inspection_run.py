@@ -51,13 +51,9 @@ class RunInspection:
         return {**settings, "inspection": {**self._inspection.settings, "secrets": self._secrets}}
 
     def await_files(self) -> None:
-        """Wait for what clients inside are to trust, at a home's first inspected run. Raises EngineError."""
-        if not os.path.exists(self._inspection.bundle):
-            self.await_ready()
-
-    def await_ready(self) -> None:
-        """Wait until the worker takes tunnels. Raises EngineError."""
-        if not self._ready:
+        """Wait for what clients inside are to trust, at a home's first inspected run; at later ones the command starts
+        while the worker comes up, and its tunnels wait. Raises EngineError."""
+        if not self._ready and not self._inspection.trusted():
             self._process.await_ready()
             self._ready = True
 
@@ -76,7 +72,8 @@ class RunInspection:
         """What came up since the last time, one sentence each."""
         found, self._untrusted = list(self._untrusted.values()), {}
         if self._process.ended():
-            found.append("the inspection worker died; from then on nothing that it must look into was let through")
+            why = f" ({failure})" if (failure := self._process.failure()) else ""
+            found.append(f"the inspection worker died{why}; nothing that it must look into was let through then")
         return found
 
     def close(self) -> None:

@@ -66,6 +66,10 @@ class Inspection(NamedTuple):
         given = (str(each.given) for each in self.credentials if each.source == "file")
         return [path for path in map(os.path.expanduser, given) if os.path.isabs(path)]
 
+    def trusted(self) -> bool:
+        """Whether the files are there that clients inside are to trust, and the key that belongs to them."""
+        return os.path.exists(self.bundle) and os.path.exists(os.path.join(self.private, "ca.key"))
+
     @property
     def private(self) -> str:
         """The folder of the authority's key, which no command may read."""

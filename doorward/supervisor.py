@@ -395,8 +395,6 @@ class Supervisor:
             self._proxy.await_ready()
             self._proxy_ready = True
             self.notices += self._proxy.notices
-        if self._inspection is not None:
-            self._inspection.await_ready()
 
     def _hooking(self, dial: Dial) -> Hooks:
         if self._hooks is None:

@@ -278,3 +278,20 @@ def test_java_trusts_it(run: Any, start: Any, tmp_path: Path) -> None:
     )
     ran = run(*read_only(server.port), "--", "java", "Get.java", url(server.port))
     assert "200" in ran.output.split(), ran.output
+
+
+def test_a_worker_that_cannot_begin_opens_nothing(run: Any, start: Any, tmp_path: Path) -> None:
+    """At a first run nothing starts; later what needs it is refused, and the note says why."""
+    need("curl")
+    server = start.server("api.test")
+    python = tmp_path / "python"
+    python.write_text(f"#!/bin/sh\nexec {sys.executable} -c 'raise SystemExit(3)'\n")
+    python.chmod(0o755)
+    broken = ("-c", f"inspect.python={python}")
+    with pytest.raises(AssertionError, match="worker did not become ready"):
+        run(*read_only(server.port), *broken, "--", "touch", "started")
+    assert not (run.workspace / "started").exists()
+    assert run(*read_only(server.port), "--", "true").status == 0
+    ran = run(*read_only(server.port), *broken, "--", "curl", "-sS", url(server.port))
+    assert ran.status != 0 and server.seen == []
+    assert any("the inspection worker died" in note for note in ran.document["notes"])
