@@ -1,6 +1,6 @@
 """What `--explain-denials` costs: the same work in the same sandbox, with and without, one beside the other.
 
-python bench/denials.py [--rounds N]
+python bench/denials.py [--rounds N] [--only WORD…]
 
 Each line is one piece of work: the median of the rounds without, with, and with when something is hidden too (opens for
 reading are watched then), and the ratios. Rounds alternate, so that a slow moment of the machine meets all three.
@@ -33,13 +33,16 @@ MODES: dict[str, tuple[str, ...]] = {
     "with": ("--explain-denials",),
     "with, hiding": ("--explain-denials", "--deny-read", "hidden"),
 }
+_DOORWARD = (sys.executable, "-P", "-m", "doorward", "run", "-a", "never", "--network", "off")
 
 
 def main() -> int:
     """Print the table. Returns 1 if a run failed."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=9)
-    rounds = parser.parse_args().rounds
+    parser.add_argument("--only", nargs="+", default=[], metavar="WORD", help="works whose name has one of these words")
+    given = parser.parse_args()
+    rounds = given.rounds
     folder = Path(tempfile.mkdtemp(prefix="doorward-bench-", dir="/var/tmp"))
     try:
         env = {**os.environ, "DOORWARD_HOME": str(folder / "home"), "HOME": str(folder)}
@@ -47,6 +50,8 @@ def main() -> int:
         _prepare(work, env)
         print(f"{'work':<24}" + "".join(f"{mode:>15}" for mode in MODES) + f"{'with':>9}{'hiding':>9}")
         for name, script in WORKS.items():
+            if given.only and not any(word in name for word in given.only):
+                continue
             took: dict[str, list[float]] = {mode: [] for mode in MODES}
             for _ in range(rounds):
                 for mode, options in MODES.items():
@@ -83,7 +88,7 @@ def _prepare(work: Path, env: dict[str, str]) -> None:
 def _run(options: tuple[str, ...], script: str, work: Path, env: dict[str, str]) -> float:
     started = time.perf_counter()
     subprocess.run(
-        [sys.executable, "-P", "-m", "doorward", "run", "--network", "off", *options, "--", "sh", "-ec", script],
+        [*_DOORWARD, *options, "--", "sh", "-ec", script],
         cwd=work, env=env, check=True, stdin=subprocess.DEVNULL,
     )  # fmt: skip
     return time.perf_counter() - started

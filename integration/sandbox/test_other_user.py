@@ -166,6 +166,14 @@ def test_the_users_other_processes_can_neither_signal_nor_trace_the_shim(theirs)
     assert theirs.gone() == []
 
 
+def test_refusals_are_explained_by_what_the_user_could_have_done(theirs):
+    for name, owner in (("theirs", UID), ("roots", 0)):
+        (theirs.base / name).mkdir()
+        os.chown(theirs.base / name, owner, owner)
+    answer = run(theirs, f"touch '{theirs.base}/theirs/x' '{theirs.base}/roots/x'", policy={"explain": True})
+    assert [path for path, *_ in answer["denied"]] == [f"{theirs.base}/theirs/x"]
+
+
 def test_nobody_but_root_may_ask():
     """With the way out said."""
     read, write = os.pipe()
