@@ -32,7 +32,7 @@ def ask_on_terminal(question: Question, home: Home) -> Reply:
         yes = _answer(f"Run it again with {printable(' '.join(question.again))}? [y/N] ") in _YES
         return Reply(Answer.YES if yes else Answer.NO)
     while True:
-        answer = _answer("Run it? [y] this once  [s] for this session  [a] always  [N] no: ")
+        answer = _answer("Run it this once? [y/N]  (s: for this session, a: always) ")
         if answer in _YES:
             return Reply(Answer.YES)
         if answer in (b"s", b"session"):

@@ -97,7 +97,7 @@ def test_the_terminal_is_asked_before_the_command_has_it(doorward: Any, screen: 
         "run", "--", "rm", "-vf", "a", stdin=screen.theirs, stdout=screen.theirs, stderr=screen.theirs
     )
     (doorward.workspace / "a").write_text("")
-    screen.read_until(b"no: ")
+    screen.read_until(b"a: always) ")
     assert b"rm deletes for good" in screen.seen and doorward.waiting() == [], "the terminal comes before the queue"
     screen.type(b"y\r")
     screen.read_until(b"removed")
@@ -108,7 +108,7 @@ def test_the_terminal_is_asked_before_the_command_has_it(doorward: Any, screen: 
     ("command", "keys", "status", "told"),
     [
         ("rm -f a", [b"a\r", b"y\r"], 0, b'prefix_rule(pattern=["rm", "-f", "a"], decision="allow")'),
-        ("rm -f a", [b"a\r", b"n\r", b"n\r"], 126, b"default.rules"),
+        ("rm -f a", [b"a\r", b"no\r", b"n\r"], 126, b"default.rules"),
         ("sudo true", [b"a\r", b"n\r"], 126, b"not always"),
         ("rm -f a", [b"s\r"], 0, b"for this session"),
         ("rm -f a", [b"\r"], 126, b"said no"),
@@ -123,10 +123,10 @@ def test_every_answer_at_the_terminal(
         "run", "--", *command.split(), stdin=screen.theirs, stdout=screen.theirs, stderr=screen.theirs
     )
     for key in keys:
-        screen.read_until(b"no: " if key != b"y\r" else b"[y/N] ")
+        prompt = b"a: always) " if key not in (b"y\r", b"no\r") else b"Write it and run? [y/N] "
+        screen.read_until(prompt)
         screen.type(key)
-        if b"[y/N] " in screen.seen or b"not always" in screen.seen:
-            screen.seen = screen.seen.replace(b"[y/N] ", b"")
+        screen.seen = screen.seen.replace(prompt, b"")
     assert process.wait(DEADLINE) == status
     screen.drain()
     assert told in screen.seen
@@ -140,7 +140,7 @@ def test_a_question_that_is_interrupted_is_answered_by_nobody(doorward: Any, scr
         stdin=screen.theirs, stdout=screen.theirs, stderr=screen.theirs, start_new_session=True,
         preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
     )  # fmt: skip
-    screen.read_until(b"no: ")
+    screen.read_until(b"a: always) ")
     screen.type(b"\x03")
     assert process.wait(DEADLINE) == 130
     payloads = [line["payload"] for line in doorward.lines("s")]
