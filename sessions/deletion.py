@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 from doorward.named_tuple import NamedTuple
 from doorward.sessions.folders import Found, rollouts
+from doorward.sessions.heads import forget_head
 from doorward.sessions.history import Base, base_of
 from doorward.sessions.home import Home, StoreError
 from doorward.sessions.live import held_still
@@ -35,6 +36,7 @@ def delete(home: Home, session: SessionRef) -> Deleted:
         if sharing:
             _hand_over(home, session, max(base.end_byte for _, base in sharing))
         os.unlink(session.path)
+    forget_head(home, session.id)
     drop_unshared(home)
     return Deleted(session.id, tuple(fork for fork, _ in sharing))
 

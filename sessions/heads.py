@@ -65,6 +65,22 @@ def kept_heads(home: Home) -> dict[str, Head]:
         database.close()
 
 
+def forget_head(home: Home, session: str) -> None:
+    """Of a session that was deleted: another one may come under its id, by an import. Nothing where it cannot."""
+    if not os.path.lexists(home.mirror):
+        return
+    try:
+        database = connected(home.mirror)
+    except (MirrorBusy, Unusable):
+        return
+    try:
+        database.execute("DELETE FROM heads WHERE id = ?", (session,))
+    except sqlite3.DatabaseError:
+        pass
+    finally:
+        database.close()
+
+
 def _head(descriptor: int, size: int) -> Head | None:
     tail = tail_within(descriptor, size, SEARCH_LIMIT)
     return Head(tail.ordinal, tail.chain) if tail is not None and tail.linked_end and tail.ordinal is not None else None

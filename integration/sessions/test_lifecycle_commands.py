@@ -206,3 +206,20 @@ def test_the_user_is_pinned(doorward: Any, tmp_path: Path) -> None:
     session = doorward("run", "--json", "--user", "nobody", "--", "id", "-un").document["session"]
     assert doorward("resume", session, "--", "id", "-un").out == b"nobody\n"
     assert doorward("resume", "--user", "daemon", session, "--", "true").status == 2
+
+
+@pytest.mark.parametrize(("answer", "status"), [(b"y\n", 0), (b"\n", 1), (b"nightly\n", 1)])
+def test_delete_asks_on_a_terminal(doorward: Any, session: str, answer: bytes, status: int) -> None:
+    """Only a yes is a yes."""
+    ours, theirs = os.openpty()
+    asking = doorward.start("delete", "nightly", stdin=theirs, stderr=theirs)
+    os.close(theirs)
+    asked = b""
+    while b"[y/N]" not in asked:
+        asked += os.read(ours, 4096)
+    assert session.encode() in asked
+    os.write(ours, answer)
+    assert asking.wait(30) == status
+    asking.stdout.close()
+    os.close(ours)
+    assert len(doorward.rollouts()) == (0 if status == 0 else 1)

@@ -9,10 +9,12 @@ import pytest
 from doorward.sessions import items
 from doorward.sessions.deletion import delete
 from doorward.sessions.fork import fork
+from doorward.sessions.heads import kept_heads
 from doorward.sessions.history import session_bytes
 from doorward.sessions.home import Home
 from doorward.sessions.lifecycle import archive
 from doorward.sessions.lookup import SessionNotFound, SessionRef, find_session
+from doorward.sessions.mirror import mirrored_listing
 from doorward.sessions.refused import SessionLive
 from doorward.sessions.rollout import Rollout
 from doorward.sessions.verify_session import verify_session
@@ -86,6 +88,18 @@ def test_an_archived_source_keeps_serving_its_forks(home: Home, source: SessionR
     assert whole(home, child) == before
     delete(home, moved)
     assert whole(home, child) == before
+
+
+def test_another_session_under_its_id_is_not_measured_by_it(home: Home, source: SessionRef) -> None:
+    """Deleted, and brought back shorter from a copy: what was seen of the deleted one is no proof against it."""
+    mirrored_listing(home)
+    lines = Path(source.path).read_bytes().splitlines(keepends=True)
+    assert source.id in kept_heads(home)
+    delete(home, source)
+    assert source.id not in kept_heads(home)
+    Path(source.path).write_bytes(b"".join(lines[:3]))
+    (found,) = mirrored_listing(home).sessions
+    assert found.notes == ()
 
 
 def test_a_live_session_is_left_alone(home: Home, source: SessionRef) -> None:
