@@ -19,6 +19,7 @@ COMMANDS = {
     "features": "the switches there are: list, enable, disable",
     "trust": "trust a project, or mark it untrusted",
     "hook": "answer a coding agent's hook; install, uninstall",
+    "mcp": "an MCP server whose commands run behind the doors",
     "sessions": "the sessions there are, newest first",
     "show": "print a session's rollout",
     "summary": "what sessions reached and were refused, for a CI job's summary",

@@ -70,11 +70,12 @@ def _declared(action: Action, parsed: Parsed) -> Action:
         kind=kind,
         needs_feature=parsed.last("needs-feature") or None,
         writes=parsed.all("writes"),
-        network_to=tuple(_place(text) for text in parsed.all("network-to")),
+        network_to=tuple(place(text) for text in parsed.all("network-to")),
     )
 
 
-def _place(text: str) -> tuple[str, int]:
+def place(text: str) -> tuple[str, int]:
+    """The host and port of `HOST:PORT`. Raises UsageError."""
     host, _, port = text.rpartition(":")
     if not host or not port.isascii() or not port.isdigit() or not 0 < int(port) < 65536:
         raise UsageError(f"doorward check: --network-to takes HOST:PORT, not {text!r}")
