@@ -2,7 +2,8 @@
 
     python bench/gates.py [--codex BINARY]
 
-Times are medians over rounds in one process, in which nothing is kept from verdict to verdict but the loaded rules.
+Medians over rounds in one process, in which nothing is kept from verdict to verdict but the loaded rules: time on the
+clock, and of the processor (that of child processes included), which other work on the machine moves less.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 from statistics import median
+from typing import NamedTuple
 
 from doorward.gates.action import Action
 from doorward.gates.dial import Dial
@@ -117,15 +119,15 @@ def _loading(file: Path, home: Home, rounds: int) -> None:
     cold = [_timed(lambda: policy_from([str(file)], None)) for _ in range(rounds)]
     policy_from([str(file)], home)
     kept = [_timed(lambda: policy_from([str(file)], home)) for _ in range(rounds)]
-    _print(f"load {RULES} rules, evaluated in a process of their own", median(cold) * 1e3, "ms")
-    _print(f"load {RULES} rules, from the cache", median(kept) * 1e3, "ms")
+    _print(f"load {RULES} rules, evaluated in a process of their own", cold, 1e3, "ms")
+    _print(f"load {RULES} rules, from the cache", kept, 1e3, "ms")
 
 
 def _verdicts(policy: Policy, rounds: int) -> None:
     planted = ("/srv/project", "/tmp", "/dev/shm")
-    began = time.perf_counter()
+    made = [_timed(lambda: PolicyGate(policy, planted, which, os.path.realpath)) for _ in range(rounds)]
+    _print("make the rules ready, once a session", made, 1e3, "ms")
     gate = PolicyGate(policy, planted, which, os.path.realpath)
-    _print("make the rules ready, once a session", (time.perf_counter() - began) * 1e3, "ms")
     dial = Dial(workspace="/srv/project", policy=gate, locate=which, canonical=os.path.realpath)
     for title, argv in (
         ("verdict: true", ("true",)),
@@ -139,13 +141,13 @@ def _verdicts(policy: Policy, rounds: int) -> None:
         repeat = 5 if argv[0] == "sh" else 100
         resolve(dial, action)
         spent = [_judged(dial, action, repeat) for _ in range(rounds)]
-        _print(title, median(spent) * 1e6, "µs")
+        _print(title, spent, 1e6, "µs")
 
 
-def _judged(dial: Dial, action: Action, repeat: int) -> float:
-    """Seconds a verdict; a new action each time, since the last one taken apart is remembered."""
+def _judged(dial: Dial, action: Action, repeat: int) -> Spent:
+    """One verdict; a new action each time, since the last one taken apart is remembered."""
     actions = [action._replace(cwd="/srv/project") for _ in range(repeat)]
-    return _timed(lambda: [resolve(dial, each) for each in actions]) / repeat
+    return _timed(lambda: [resolve(dial, each) for each in actions], repeat)
 
 
 def _repeated(text: str, size: int) -> str:
@@ -160,22 +162,35 @@ def _beside_codex(codex: str, file: Path, rounds: int) -> None:
     for _ in range(rounds):
         theirs.append(_timed(lambda: _run(codex, "execpolicy", "check", *asked)))
         ours.append(_timed(lambda: _run(sys.executable, "-m", "doorward", "policy", "check", *asked)))
-    _print("codex execpolicy check, the whole program", median(theirs) * 1e3, "ms")
-    _print("doorward policy check, the whole program, no cache", median(ours) * 1e3, "ms")
+    _print("codex execpolicy check, the whole program", theirs, 1e3, "ms")
+    _print("doorward policy check, the whole program, no cache", ours, 1e3, "ms")
 
 
 def _run(*argv: str) -> None:
     subprocess.run(argv, stdout=subprocess.DEVNULL, check=True)
 
 
-def _timed(work: Callable[[], object]) -> float:
-    began = time.perf_counter()
+class Spent(NamedTuple):
+    """Seconds on the clock and of the processor."""
+
+    clock: float
+    cpu: float
+
+
+def _timed(work: Callable[[], object], times: int = 1) -> Spent:
+    """What `work` costs, a `times`-th of it."""
+    before, began = os.times(), time.perf_counter()
+    own = time.process_time()
     work()
-    return time.perf_counter() - began
+    clock, own = time.perf_counter() - began, time.process_time() - own
+    after = os.times()
+    children = after.children_user + after.children_system - before.children_user - before.children_system
+    return Spent(clock / times, (own + children) / times)
 
 
-def _print(title: str, value: float, unit: str) -> None:
-    print(f"{title:<60} {value:10.2f} {unit}")
+def _print(title: str, spent: list[Spent], scale: float, unit: str) -> None:
+    clock, cpu = (median(each[column] for each in spent) * scale for column in (0, 1))
+    print(f"{title:<58} {clock:10.2f} {unit}   CPU {cpu:10.2f} {unit}")
 
 
 if __name__ == "__main__":

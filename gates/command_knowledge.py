@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from doorward.gates.action import Action
 from doorward.gates.known_commands import (
+    BUILTINS,
     CMD,
     CREDENTIAL_FILES,
     FOLLOWED,
@@ -65,7 +66,7 @@ def knowledge_of(action: Action, planted: Sequence[str], locate: Locate | None =
     if not argv:
         return Knowledge(understood=False, read_only=False)
     if program_name(argv[0]) not in FOLLOWED:
-        return _of_words(argv, action.env, action.cwd, _is_genuine(action, planted))
+        return _of_words(argv, action.env, action.cwd, lambda: _is_genuine(action, planted))
     from doorward.gates.unfolding import remembering, unfold  # for commands that run others
 
     return _of_parts(action, unfold(action), planted, remembering(action, locate) if locate is not None else None)
@@ -131,6 +132,11 @@ class _Genuine:
             self._merged = (more, {**self._action.env, **more} if more else self._action.env)
         return self._merged[1]
 
+    def is_real(self, part: Part, env: Mapping[str, str]) -> bool:
+        """Is the command of `part` the one its name says, and all that is wrapped around it?"""
+        own = bool(part.outer) and part.outer[-1].script and part.words[0] in BUILTINS
+        return (own or self(part.words[0], env)) and all(self(layer.words[0], env) for layer in part.outer)
+
     def __call__(self, word: Word, env: Mapping[str, str]) -> bool:
         if not isinstance(word, str):
             return False
@@ -165,8 +171,7 @@ def _of_part(action: Action, part: Part, genuine: _Genuine) -> Knowledge:
     if not part.words:
         known = Knowledge(not part.doubt, False, (), part.writes, because=_writing(part.writes))
     else:
-        real = genuine(part.words[0], env) and all(genuine(layer.words[0], env) for layer in part.outer)
-        known = _of_words(part.words, env, action.cwd, real)
+        known = _of_words(part.words, env, action.cwd, lambda: genuine.is_real(part, env))
     if part.doubt:
         known = known._replace(understood=False, read_only=False, because=f"what it does cannot be told: {part.doubt}")
     if part.moved:
@@ -174,7 +179,8 @@ def _of_part(action: Action, part: Part, genuine: _Genuine) -> Knowledge:
     return known._replace(risks=tuple(dict.fromkeys((*risks, *known.risks)))) if risks else known
 
 
-def _of_words(words: Sequence[Word], env: Mapping[str, str], cwd: str, genuine: bool) -> Knowledge:
+def _of_words(words: Sequence[Word], env: Mapping[str, str], cwd: str, genuine: Callable[[], bool]) -> Knowledge:
+    """`genuine` is asked only where a name would make the command harmless: finding programs takes time."""
     program = words[0]
     if not isinstance(program, str):
         return Knowledge(understood=False, read_only=False)
@@ -184,10 +190,10 @@ def _of_words(words: Sequence[Word], env: Mapping[str, str], cwd: str, genuine: 
     certain = len(texts) == len(arguments)
     risks = _risks(name, texts, cwd)
     entry = _read_only_entry(name, arguments, env)
-    reads = entry is True and genuine
+    reads = entry is True and genuine()
     writes = _targets(name, texts) if certain else ()
     because = ""
-    if entry is True and not genuine:
+    if entry is True and not reads:
         because = f"which {plain(name)} this is cannot be told: it lies where the command itself can write, or may"
     elif writes:
         because = f"{plain(name)} writes to {plain(writes[0])}"

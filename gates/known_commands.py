@@ -310,6 +310,29 @@ WRAPPERS: Final[dict[str, Wrapper]] = {
 }
 """Programs that start the command they are given."""
 
+BUILTINS: Final = frozenset(
+    {
+        *(":", ".", "[", "alias", "break", "builtin", "cd", "command", "continue", "echo", "eval", "exec", "exit"),
+        *(
+            "export",
+            "false",
+            "popd",
+            "printf",
+            "pushd",
+            "pwd",
+            "read",
+            "return",
+            "set",
+            "shift",
+            "test",
+            "trap",
+            "true",
+        ),
+        *("type", "umask", "unset", "wait"),
+    }
+)
+"""Names that a shell runs itself, whatever PATH holds (POSIX.1-2024, 2.15 and 1.7; bash(1))."""
+
 FOLLOWED: Final = SHELLS | POWERSHELLS | WRAPPERS.keys() | {CMD, "find", "ssh", "eval", "su", "runuser", "trap"}
 """Programs in whose arguments other commands are looked for."""
 

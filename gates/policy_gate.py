@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Final
 from doorward.gates.action import Action
 from doorward.gates.command_knowledge import after_own_options, is_known_harmless
 from doorward.gates.command_part import Part, Word, base_name, shown
+from doorward.gates.known_commands import BUILTINS
 from doorward.gates.places import inside
 from doorward.gates.policy_match import PolicyDecision, PolicyMatch
 from doorward.gates.policy_rules import Policy, PrefixRule, begins_with
@@ -265,7 +266,7 @@ class _Judging:
             return False
         path = program if program.startswith("/") else None if "/" in program else self._located(part, program)
         if path is None:
-            return program in _BUILTINS
+            return program in BUILTINS
         listed = self._gate.policy.host_executables.get(base_name(program))
         return not self._is_planted(path) and (listed is None or path in listed)
 
@@ -283,13 +284,6 @@ class _Judging:
         if action.argv and name == action.argv[0] and action.program is not None and "PATH" not in part.env:
             return action.program
         return self._locate(name, path, action.cwd)
-
-
-_BUILTINS: Final = frozenset(
-    (":", ".", "[", "alias", "builtin", "cd", "command", "echo", "eval", "exec", "exit", "export", "false", "printf",
-     "pwd", "read", "set", "shift", "test", "true", "type", "umask", "unset", "wait")
-)  # fmt: skip
-"""Names that a shell runs itself (POSIX.1-2024, 2.15 and 1.7)."""
 
 
 def _match(rule: PrefixRule, command: str, note: str) -> PolicyMatch:
