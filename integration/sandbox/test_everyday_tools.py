@@ -106,8 +106,9 @@ def test_pytest_in_two_processes_with_pools_of_its_own(sandbox):
     assert "14 passed" in answer["stdout"], answer
 
 
-def test_npm_scripts(sandbox):
+def test_npm_scripts(caller_sandbox):
     need("node", "npm")
+    sandbox = caller_sandbox
     sandbox.write(
         "package.json",
         '{"name": "x", "version": "1.0.0", "scripts": {"prebuild": "echo before", '
