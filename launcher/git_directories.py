@@ -102,9 +102,15 @@ def _linked(entry: str, folder: str, cache_dir: str) -> GitPaths:
 
 def _repository(common: str, folder: str, cache_dir: str, own: str = "") -> GitPaths:
     protect = [f"{common}/{name}" for name in ("config", "hooks", "config.worktree", "commondir")]
-    hooks = _setting(f"{common}/config", "hookspath")
-    if hooks:
-        protect.append(os.path.realpath(os.path.join(folder, os.path.expanduser(hooks))))
+    for config in (f"{common}/config", *_user_configurations()):
+        text = _read(config, _CONFIG)
+        hooks = _setting_in(text, "hookspath")
+        if hooks:
+            protect.append(os.path.realpath(os.path.join(folder, os.path.expanduser(hooks))))
+        if "include" in text.lower():
+            from doorward.launcher.git_includes import included  # not needed by most runs
+
+            protect.extend(included(config))
     pin = [common]
     worktrees = f"{common}/worktrees"
     names = _names(worktrees)
@@ -216,14 +222,27 @@ def _is_git_directory(path: str) -> bool:
     return os.path.isfile(f"{path}/HEAD") and os.path.isdir(f"{path}/objects") and os.path.isdir(f"{path}/refs")
 
 
-def _setting(config: str, name: str) -> str:
-    # only two names are ever looked for, and neither means anything in another section
-    import re  # not needed by most runs
+def _user_configurations() -> tuple[str, ...]:
+    """What git reads besides a repository's own settings (git-config(1), FILES)."""
+    home = os.path.expanduser("~")
+    return (
+        "/etc/gitconfig",
+        f"{os.environ.get('XDG_CONFIG_HOME') or home + '/.config'}/git/config",
+        f"{home}/.gitconfig",
+    )
 
+
+def _setting(config: str, name: str) -> str:
+    return _setting_in(_read(config, _CONFIG), name)
+
+
+def _setting_in(text: str, name: str) -> str:
+    # only two names are ever looked for, and neither means anything in another section
     value = ""
-    text = _read(config, _CONFIG)
     if name not in text.lower():
-        return value  # as in most repositories; compiling the pattern takes longer than all the rest
+        return value  # as in most repositories; loading `re` takes longer than all the rest
+    import re
+
     for match in re.finditer(_SETTING, text, re.IGNORECASE | re.MULTILINE):
         if match[1].lower() == name:
             value = match[2].strip('"')

@@ -69,3 +69,24 @@ def test_settings_of_a_repository_that_was_made_inside(caller_sandbox, witness, 
     sandbox.outside(plant)
     user_works()
     assert witness.exists()
+
+
+@pytest.mark.parametrize("where", ["the repository", "the user"])
+@pytest.mark.parametrize("there", [True, False])
+def test_a_file_that_the_settings_include_is_held(caller_sandbox, witness, user_works, where, there):
+    """P-FS-11."""
+    sandbox = caller_sandbox
+    sandbox.git("init", "-q")
+    if there:
+        sandbox.write("team.settings", "[alias]\n\tst = status\n")
+    if where == "the user":
+        (sandbox.base / ".gitconfig").write_text(f"[include]\n\tpath = {sandbox.workspace}/team.settings\n")
+    else:
+        sandbox.git("config", "include.path", "../team.settings")
+    plant = f"git config --file team.settings core.fsmonitor '{sandbox.base}/evil'"
+    sandbox.run(plant, outer_env={"HOME": str(sandbox.base)})
+    user_works()
+    assert not witness.exists()
+    sandbox.outside(plant)
+    user_works()
+    assert witness.exists()
