@@ -16,9 +16,11 @@ FOLDERS = ("allowlists", "gates", "launcher", "proxy", "sessions")
 
 def _sources() -> set[str]:
     """Every module as it is named in the package."""
-    own = {f"doorward/{path.relative_to(ROOT / 'doorward')}" for path in (ROOT / "doorward").glob("*.py")}
-    own |= {f"doorward/commands/{path.name}" for path in (ROOT / "doorward" / "commands").glob("*.py")}
-    return own | {f"doorward/{path.relative_to(ROOT)}" for folder in FOLDERS for path in (ROOT / folder).glob("*.py")}
+    face = ROOT / "doorward"
+    own = {path for path in face.rglob("*.py") if path.relative_to(face).parts[0] not in FOLDERS}
+    below = {path for folder in FOLDERS for path in (ROOT / folder).rglob("*.py")}
+    inside = [path.relative_to(face) for path in own] + [path.relative_to(ROOT) for path in below]
+    return {f"doorward/{path}" for path in inside}
 
 
 @pytest.fixture(scope="module")
