@@ -7,21 +7,14 @@ import fcntl
 import os
 import re
 import struct
-from _socket import AF_NETLINK, SOCK_CLOEXEC, SOCK_RAW
-from _socket import socket as Socket
 from collections.abc import Callable
 
-from doorward.launcher import namespaces, syscalls
+from doorward.launcher import namespaces, syscalls, transparent
 from doorward.launcher.cgroups import delegation
 from doorward.launcher.diagnosis import explain_namespaces, read_facts
 from doorward.named_tuple import NamedTuple
 
 MINIMUM_KERNEL = (5, 10)
-# <linux/netlink.h>, <linux/netfilter/nfnetlink.h>, <linux/netfilter/nf_tables.h>
-_NETLINK_NETFILTER = 12
-_NFT_GET_GENERATION = (10 << 8) | 16
-_NLM_F_REQUEST = 1
-_NLMSG_ERROR = 2
 # <linux/if_tun.h>
 _TUNSETIFF = 0x400454CA
 _IFF_TUN = 0x0001
@@ -160,21 +153,16 @@ def nftables() -> Finding:
 
     def ask() -> None:
         _own_network()
-        channel = Socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, _NETLINK_NETFILTER)
+        namespaces.bring_loopback_up()
         try:
-            channel.settimeout(2)
-            body = struct.pack("=BBH", 0, 0, 0)  # struct nfgenmsg
-            channel.send(struct.pack("=IHHII", 16 + len(body), _NFT_GET_GENERATION, _NLM_F_REQUEST, 1, 0) + body)
-            answer = channel.recv(4096)
-            kind = int.from_bytes(answer[4:6], "little" if struct.pack("=H", 1)[0] else "big")
-            if kind == _NLMSG_ERROR and (number := -struct.unpack_from("=i", answer, 16)[0]):
-                raise OSError(number, os.strerror(number))
-        finally:
-            channel.close()
+            transparent.capture()  # what a run does, whole
+        except transparent.CaptureRefused as error:
+            raise OSError(errno.EPERM, str(error)) from error
 
     wrong = _tried(ask)
     if wrong is None:
-        return Finding("nftables", None, "rules can be made in a network of the sandbox's own")
+        said = "rules can be made in a network of the sandbox's own: programs that know no proxy are captured"
+        return Finding("nftables", None, said)
     return Finding(
         "nftables", None,
         f"no rules can be made ({wrong}): programs that know no proxy reach nothing, instead of being captured",

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 UNKNOWN: Final = "unknown"
 _MOST_PARENTS: Final = 16
+_REMEMBERED: Final = 8  # processes
 _COMMAND_LINE: Final = 64 * 1024  # bytes read of one
 
 
@@ -35,7 +36,7 @@ class Attribution:
         self._sockets = Sockets(diagnosis)
         self.listening = Listening(diagnosis)  # which ports have a server inside
         self._root = root
-        self._last = 0  # whoever asked last most often asks again
+        self._asked: dict[int, None] = {}  # those who asked before, the latest last: most often they ask again
 
     def of_connection(self, accepted: _socket.socket, original: tuple[IP, int] | None = None) -> Attributed:
         """Who is at the other end of a connection that was accepted from the sandbox. `original` is where it believes
@@ -59,10 +60,13 @@ class Attribution:
         inode = self._sockets.inode(protocol, theirs, ours)
         if inode is None:
             return UNKNOWN
-        process = owner(inode, self._root, self._last)
+        process = owner(inode, self._root, [*reversed(self._asked)])
         if process is None:
             return UNKNOWN
-        self._last = process
+        self._asked.pop(process, None)
+        self._asked[process] = None
+        if len(self._asked) > _REMEMBERED:
+            del self._asked[next(iter(self._asked))]
         described = _described(process)
         if described is None:
             return UNKNOWN

@@ -10,7 +10,7 @@ from __future__ import annotations
 import _socket
 import os
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from doorward.proxy.resolver import IP
@@ -68,20 +68,20 @@ class Sockets:
         self._diagnosis.close()
 
 
-def owner(inode: int, root: int, likely: int = 0) -> int | None:
-    """The process below `root` that has the socket open: the one that was started last, where several do. `likely` is
-    looked at first. None where none is found within the bound."""
+def owner(inode: int, root: int, likely: Iterable[int] = ()) -> int | None:
+    """The process below `root` that has the socket open: the one that was started last, where several do; but those
+    that are `likely`, as they asked before, are looked at first. None where none is found within the bound."""
     wanted = f"socket:[{inode}]"
     left = [MOST_DESCRIPTORS]
-    if likely and _holds(likely, wanted, left) and _is_below(likely, root):
-        return likely
-    found = None
+    for process in likely:
+        if _holds(process, wanted, left) and _is_below(process, root):
+            return process
     for process in _below(root):
         if left[0] <= 0:
-            return found
+            return None
         if _holds(process, wanted, left):
             return process
-    return found
+    return None
 
 
 def parent_of(process: int) -> int | None:

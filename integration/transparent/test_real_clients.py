@@ -99,8 +99,8 @@ def test_git_over_ssh_without_capture_goes_through_the_proxy(
     doorward: Any, sshd: Sshd, program: Callable[[str], str]
 ) -> None:
     """P-EV-14: the variable is read, and its helper speaks to a server whose banner comes first."""
-    if not os.path.realpath(doorward.python).startswith("/usr"):
-        pytest.skip("the interpreter lies in a folder that an ordinary user's sandbox does not show")
+    if os.path.realpath(doorward.python).startswith(("/tmp/", "/run/")):
+        pytest.skip("the interpreter lies in a folder that the sandbox does not show")
     told = doorward.run(
         *named("git.test", sshd.port), "-c", "network.transparent=false", "--read-only", str(ROOT / "doorward"), "--",
         "sh", "-c", f'eval "$GIT_SSH_COMMAND -T {shlex.join(sshd.client)} '

@@ -1,0 +1,211 @@
+"""What capture costs: a captured connection beside the same through the HTTP proxy, a name's answer, a refusal, the
+set-up of a run, and finding out who asked.
+
+    python bench/transparent.py [--rounds N] [--runs N] [--json]
+
+Everything is on loopback, asked in turn in one sandbox by one client. Compare the differences: absolute figures belong
+to the machine and the moment. The last column is what doorward aims at.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+
+# Runs inside. Each round does every kind once, so that what disturbs one disturbs the others too.
+CLIENT = r"""
+import json, socket, struct, sys, time
+port, rounds = int(sys.argv[1]), int(sys.argv[2])
+clock = time.perf_counter
+times = {'captured': [], 'connect': [], 'dns': [], 'refused': [], 'refused through the proxy': []}
+address = socket.gethostbyname('a.test')
+labels = b'\1a\4test\0' + struct.pack('>HH', 1, 1)
+dns = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); dns.connect(('127.0.0.1', 53)); dns.settimeout(10)
+def talk(s):
+    s.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    s.sendall(b'hello'); assert s.recv(9) == b'hello'
+def ask(name):
+    s = socket.create_connection(('127.0.0.1', 3128), 10)
+    s.sendall(f'CONNECT {name} HTTP/1.1\r\nHost: {name}\r\n\r\n'.encode())
+    head = b''
+    while b'\r\n\r\n' not in head: head += s.recv(4096)
+    return s, head
+for number in range(rounds + 5):
+    took = {}
+    t = clock(); s = socket.create_connection((address, port), 10); talk(s); took['captured'] = clock() - t; s.close()
+    t = clock(); s, head = ask(f'a.test:{port}'); talk(s); took['connect'] = clock() - t; s.close()
+    query = struct.pack('>HHHHHH', number, 256, 1, 0, 0, 0) + labels
+    t = clock(); dns.send(query); dns.recv(600); took['dns'] = clock() - t
+    t = clock()
+    s = socket.create_connection((address, 1), 10)
+    try: s.recv(1)
+    except OSError: pass
+    took['refused'] = clock() - t; s.close()
+    t = clock(); s, head = ask('a.test:1'); took['refused through the proxy'] = clock() - t; s.close()
+    if number >= 5:
+        for name in took: times[name].append(took[name] * 1000)
+print(json.dumps(times))
+"""
+
+# Runs in a namespace of its own: what the shim does beside bubblewrap's start.
+SET_UP = """
+import time
+from collections.abc import Callable
+from doorward.launcher import namespaces, netlink_messages, syscalls, transparent
+import os
+identity = os.geteuid(), os.getegid()
+syscalls.unshare(syscalls.CLONE_NEWUSER | syscalls.CLONE_NEWNET)
+namespaces.keep_identity(*identity); namespaces.bring_loopback_up()
+t = time.perf_counter()
+transparent.capture(); opened = transparent.open_captured(); opened.append(transparent.open_diagnosis())
+print((time.perf_counter() - t) * 1000)
+"""
+
+# Runs anywhere: a connection of this very process, among as many others as a run has.
+ATTRIBUTION = """
+import os, socket, subprocess, sys, time
+from doorward.proxy.attribution import Attribution
+others = [subprocess.Popen(['sleep', '60']) for _ in range(int(sys.argv[1]))]
+listener = socket.create_server(('127.0.0.1', 0))
+diagnosis = socket.socket(16, socket.SOCK_RAW, 4)
+held = [open('/dev/null') for _ in range(16)]
+client = socket.create_connection(listener.getsockname()); accepted, _ = listener.accept()
+who = Attribution(diagnosis, os.getppid())
+took = []
+for _ in range(200):
+    who._asked.clear()
+    t = time.perf_counter(); said = who.of_connection(accepted); took.append((time.perf_counter() - t) * 1000)
+    assert said['pid'] == os.getpid(), said
+for each in others: each.kill(); each.wait()
+print(sorted(took)[len(took) // 2])
+"""
+
+
+def main() -> int:
+    """Measure and print. Exit status 1 where a sandbox could not be made."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n\n")[0])
+    parser.add_argument("--rounds", type=int, default=300, help="connections of each kind")
+    parser.add_argument("--runs", type=int, default=20, help="whole runs, with capture and without")
+    parser.add_argument("--json", action="store_true", help="print one JSON document")
+    options = parser.parse_args()
+    figures = measure(options.rounds, options.runs)
+    if options.json:
+        print(json.dumps(figures))
+    else:
+        for name, (value, aim) in figures.items():
+            print(f"{name:<58} {value:>9.3f} ms   {f'aim {aim:g}' if aim is not None else ''}")
+    return 0
+
+
+def measure(rounds: int, runs: int) -> dict[str, tuple[float, float | None]]:
+    """Medians in milliseconds, each with the most that is aimed at."""
+    port, stop = _echo()
+    try:
+        inside = _inside(port, rounds)
+    finally:
+        stop()
+    middle = {name: statistics.median(times) for name, times in inside.items()}
+    figures: dict[str, tuple[float, float | None]] = {
+        "captured connection, to the first byte back": (middle["captured"], None),
+        "the same through the HTTP proxy (CONNECT)": (middle["connect"], None),
+        "captured, over that": (middle["captured"] - middle["connect"], 0.3),
+        "answer to a name": (middle["dns"], 0.3),
+        "refused, captured": (middle["refused"], 100),
+        "refused, through the HTTP proxy": (middle["refused through the proxy"], None),
+        "set-up of routes, nftables, sockets": (_median(SET_UP, runs), 8),
+        "who asked, 4 other processes": (_median(ATTRIBUTION, 1, "4"), 0.5),
+        "who asked, 40 other processes": (_median(ATTRIBUTION, 1, "40"), None),
+    }
+    whole = _whole_runs(runs)
+    figures["a whole run of `true`, with capture"] = (whole[0], None)
+    figures["a whole run of `true`, without"] = (whole[1], None)
+    return figures
+
+
+def _doorward(scratch: str, *words: str) -> tuple[list[str], dict[str, str]]:
+    env = {name: value for name, value in os.environ.items() if not name.lower().endswith("_proxy")}
+    return [sys.executable, "-P", "-m", "doorward", "run", *words], {**env, "DOORWARD_HOME": f"{scratch}/home"}
+
+
+def _scratch() -> tempfile.TemporaryDirectory[str]:
+    # not below a temporary directory: sandboxes make those private
+    cache = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    os.makedirs(cache, exist_ok=True)
+    return tempfile.TemporaryDirectory(dir=cache, prefix="doorward-bench-")
+
+
+def _inside(port: int, rounds: int) -> dict[str, list[float]]:
+    with _scratch() as scratch:
+        hosts = 'network.hosts={"a.test" = "127.0.0.1"}'
+        python = ["/usr/bin/env", "python3", "-c", CLIENT, str(port), str(rounds)]
+        words, env = _doorward(scratch, "--allow", f"a.test:{port}", "-c", hosts, "--", *python)
+        os.mkdir(f"{scratch}/work")
+        done = subprocess.run(words, env=env, cwd=f"{scratch}/work", capture_output=True, timeout=300, check=False)
+        if done.returncode:
+            sys.exit(done.stderr.decode())
+        found: dict[str, list[float]] = json.loads(done.stdout)
+        return found
+
+
+def _median(code: str, runs: int, *words: str) -> float:
+    took = [
+        float(subprocess.run([sys.executable, "-c", code, *words], capture_output=True, timeout=60, check=True).stdout)
+        for _ in range(runs)
+    ]
+    return statistics.median(took)
+
+
+def _whole_runs(runs: int) -> tuple[float, float]:
+    took: tuple[list[float], list[float]] = ([], [])
+    with _scratch() as scratch:
+        os.mkdir(f"{scratch}/work")
+        for number in range(runs + 1):
+            for each, more in zip(took, ((), ("-c", "network.transparent=false")), strict=True):
+                words, env = _doorward(scratch, *more, "--", "true")
+                begin = time.perf_counter()
+                subprocess.run(words, env=env, cwd=f"{scratch}/work", capture_output=True, timeout=60, check=True)
+                if number:  # the first one fills caches
+                    each.append((time.perf_counter() - begin) * 1000)
+    return statistics.median(took[0]), statistics.median(took[1])
+
+
+def _echo() -> tuple[int, Callable[[], None]]:
+    listener = socket.create_server(("127.0.0.1", 0), backlog=256)
+
+    def talk(connection: socket.socket) -> None:
+        with connection:
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            try:
+                while data := connection.recv(4096):
+                    connection.sendall(data)
+            except OSError:
+                pass
+
+    def serve() -> None:
+        while True:
+            try:
+                connection, _ = listener.accept()
+            except OSError:
+                return
+            threading.Thread(target=talk, args=(connection,), daemon=True).start()
+
+    threading.Thread(target=serve, daemon=True).start()
+
+    def stop() -> None:
+        listener.shutdown(socket.SHUT_RDWR)
+        listener.close()
+
+    return int(listener.getsockname()[1]), stop
+
+
+if __name__ == "__main__":
+    sys.exit(main())
