@@ -29,6 +29,11 @@ from doorward.sessions.summary import SessionSummary, summary_of
 
 _COLUMNS = "id, name, cwd, created_at, updated_at, archived, turns, refused, path, notes"
 _Result = TypeVar("_Result")
+Progress = Callable[[int], object]
+
+
+def _quiet(count: int) -> None:
+    """Nobody watches."""
 
 
 class Refreshed(NamedTuple):
@@ -50,6 +55,7 @@ class Mirror:
     def __init__(self, home: Home, database: sqlite3.Connection, notices: tuple[str, ...]) -> None:
         self._home = home
         self._database = database
+        self._progress: Progress = _quiet
         self.notices = notices
         """What had to be rebuilt, one sentence each."""
 
@@ -67,8 +73,12 @@ class Mirror:
         except Unusable as reason:
             raise MirrorBusy(f"{home.mirror} {reason}") from reason
 
-    def refresh(self) -> Refreshed:
-        """Brings the rows in line with the files: new, changed, moved, archived and deleted ones."""
+    def refresh(self, progress: Progress | None = None) -> Refreshed:
+        """Brings the rows in line with the files: new, changed, moved, archived and deleted ones.
+
+        `progress` is told how many files were looked at so far.
+        """
+        self._progress = progress or _quiet
         return self._recovering(self._refresh)
 
     def sessions(
@@ -147,6 +157,7 @@ class Mirror:
                 elif found.id in listed:
                     problems.append(Problem(found.path, f"has the id of {listed[found.id]}, which is listed"))
                 else:
+                    self._progress(len(listed))
                     path = self._relative(found.path)
                     both += path in known
                     try:
@@ -220,12 +231,17 @@ class Mirror:
 
 
 def mirrored_listing(
-    home: Home, *, archived: bool | None = False, limit: int | None = None, only: Filter | None = None
+    home: Home,
+    *,
+    archived: bool | None = False,
+    limit: int | None = None,
+    only: Filter | None = None,
+    progress: Progress | None = None,
 ) -> Listing:
     """`list_sessions` through the index; from the files where it cannot be had. A rebuild is among the problems."""
     try:
         with Mirror.open(home) as mirror:
-            found = mirror.refresh().problems
+            found = mirror.refresh(progress).problems
             sessions = mirror.sessions(archived=archived, limit=limit, only=only)
             notices = [Problem(home.mirror, notice.removeprefix(f"{home.mirror} ")) for notice in mirror.notices]
     except MirrorBusy as busy:

@@ -7,7 +7,7 @@ a blob whose record is still to be written: whatever is newer than the oldest li
 import os
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from hashlib import sha256
 
 from doorward.named_tuple import NamedTuple
@@ -53,13 +53,18 @@ class Pruned(NamedTuple):
         )
 
 
-def prune(home: Home, *, apply: bool = False) -> Pruned:
-    """Looks everything through; changes something only with `apply`. Raises StoreError."""
+def prune(home: Home, *, apply: bool = False, progress: Callable[[int], object] | None = None) -> Pruned:
+    """Looks everything through; changes something only with `apply`. `progress` is told how many rollouts were read.
+
+    Raises StoreError.
+    """
     newest = time.time_ns()
     problems: list[Problem] = []
     named: set[str] = set()
     unread = False
-    for found in _everywhere(home):
+    for number, found in enumerate(_everywhere(home)):
+        if progress is not None:
+            progress(number)
         if isinstance(found, Problem):
             problems.append(found)
             continue

@@ -64,9 +64,11 @@ def main(args: list[str]) -> int:
 
             listing = list_sessions(home, archived=archived, limit=int(limit))
         else:
+            from doorward.commands.progress import Progress
             from doorward.sessions.mirror import mirrored_listing
 
-            listing = mirrored_listing(home, archived=archived, limit=int(limit) or None, only=only)
+            with Progress("doorward sessions: looked through", "sessions") as told:
+                listing = mirrored_listing(home, archived=archived, limit=int(limit) or None, only=only, progress=told)
     except StoreError as error:
         raise EngineError(str(error)) from None
     for problem in listing.problems:

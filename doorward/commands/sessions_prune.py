@@ -6,6 +6,7 @@ import json
 import sys
 
 from doorward.commands.named_session import store
+from doorward.commands.progress import Progress
 from doorward.errors import UsageError
 from doorward.options import HelpWanted, Option, help_text, parse
 from doorward.summary import printable
@@ -34,8 +35,8 @@ def main(args: list[str]) -> int:
         raise UsageError(f"doorward sessions prune: takes no words, not {parsed.words[0]!r}")
     from doorward.sessions.prune import prune
 
-    with store("sessions prune") as home:
-        pruned = prune(home, apply=parsed.has("apply"))
+    with store("sessions prune") as home, Progress("doorward sessions prune: read", "rollouts") as told:
+        pruned = prune(home, apply=parsed.has("apply"), progress=told)
     for problem in pruned.problems:
         sys.stderr.write(printable(f"doorward sessions prune: {problem.sentence}") + "\n")
     if parsed.has("json"):
