@@ -38,7 +38,7 @@ def open_supervisor(options: Mapping[str, Any], proxy: ProxyProcess | None, door
         plan,
         proxy,
         door,
-        interactive=bool(options.get("interactive")) and plan.agent is None,  # the agent has the terminal
+        interactive=bool(options.get("interactive")),
         inspection=worker,
         approved=options.get("approved"),
     )

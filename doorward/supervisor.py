@@ -155,15 +155,6 @@ class Supervisor:
         """The folder commands run in unless they name another."""
         return self._plan.sandbox.workspace
 
-    @property
-    def folder(self) -> str:
-        """Where a command runs that names no folder: an agent's where the agent's shell is, else the workspace."""
-        if self._plan.agent is None:
-            return self.workspace
-        from doorward.working_folder import working_folder
-
-        return working_folder(None)
-
     def prepare(self) -> None:
         """Find out now what would otherwise come up with the first command. Raises UsageError, EngineError."""
         self._await_proxy()

@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 LONGEST_COMMAND = 120_000
 """Bytes. The agent hands the command to a shell as one word, and Linux takes none over 131,072 (MAX_ARG_STRLEN)."""
 
+_PLANNING = "--ask-for-approval=untrusted"
+
 _KEPT_TEXT = 2000
 """Characters of one argument of a tool that are recorded."""
 _KEPT_OUTPUT = 16_384
@@ -45,6 +47,10 @@ def answer(event: Event, options: Mapping[str, Any], given: Sequence[str], env: 
     `options` are those of the hook (see `commands/run_options.opening_of`), `given` the same as words, which the
     command through `doorward run` gets too. Raises UsageError, EngineError: then nothing may pass.
     """
+    if event.planning:
+        # a yes of ours is one the agent does not ask about again: while it plans only what reads gets one
+        options = {**options, "flags": {**options["flags"], "approval_policy": "untrusted"}}
+        given = [*(word for word in given if not word.startswith("--ask-for-approval=")), _PLANNING]
     plan = plan_for(_with_session(event, options, env), env)
     claim = Claim(plan._replace(agent=event.reference))
     try:
@@ -88,7 +94,7 @@ def _shell(event: Event, plan: Plan, claim: Claim, given: Sequence[str], env: Ma
     dial = judgement.dial
     verdict = resolve(dial, action)
     log = claim.log
-    words = (*this_program(), "run", "--session", event.reference, *given)
+    words = (*this_program(), "run", "--agent", "--session", event.reference, *given)
     through = (*words, "--", *argv)
     if verdict.verdict is Effect.ASK:
         from doorward.approvals import NOBODY, QUEUE, Approvals
@@ -299,9 +305,7 @@ def _heard(log: SessionLog, event: Event) -> None:
     if event.moment is Moment.PROMPT:
         log.record("event_msg", {"type": "user_message", "message": event.text, "images": []})
         return
-    output = "recorded by doorward run"
-    if f"run --session {event.reference}" not in str(event.tool_input.get("command", "")):
-        output = _text(event.output)
+    output = _text(event.output) if event.use.command is None else "recorded by doorward run"
     log.record("response_item", {"type": "function_call_output", "call_id": event.call, "output": output})
 
 

@@ -61,10 +61,19 @@ def _hook(agent: str, document: Mapping[str, Any]) -> Event:
         tool=tool,
         call=call if isinstance(call, str) else "",
         tool_input=arguments,
-        use=tool_use(tool, arguments) if moment is Moment.BEFORE else ToolUse(),
+        use=tool_use(tool, arguments) if moment is Moment.BEFORE else _used(tool, arguments),
         can_ask=agent == "claude-code",
+        planning=document.get("permission_mode") == "plan",
         output=document.get("tool_response", document.get("error")),
     )
+
+
+def _used(tool: str, arguments: Mapping[str, Any]) -> ToolUse:
+    """Of a tool that was used already: what cannot be told is nothing to refuse."""
+    try:
+        return tool_use(tool, arguments)
+    except BadEvent:
+        return ToolUse()
 
 
 def _generic(document: Mapping[str, Any]) -> Event:
@@ -84,7 +93,7 @@ def _generic(document: Mapping[str, Any]) -> Event:
         tool=text_of(document, "tool"),
         call=call if isinstance(call, str) else "",
         tool_input={key: document[key] for key in ("command", "writes", "network_to") if key in document},
-        use=_generic_use(document) if event.moment is Moment.BEFORE else ToolUse(),
+        use=_generic_use(document),
         can_ask=can_ask,
         output=document.get("output"),
     )

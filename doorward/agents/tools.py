@@ -26,6 +26,9 @@ _OTHER_SHELLS = ("PowerShell",)
 _FOREIGN = "mcp__"
 """What the tools of MCP servers begin with: their arguments mean what the server says."""
 
+_NO_SHELLS = ("Skill", "SlashCommand")
+"""Their `command` is a name."""
+
 _FILE_LINES = ("*** Add File: ", "*** Update File: ", "*** Delete File: ", "*** Move to: ")
 """The lines of a patch that name a file (Codex's apply_patch grammar)."""
 
@@ -46,7 +49,7 @@ def tool_use(tool: str, arguments: Mapping[str, Any]) -> ToolUse:
         return ToolUse(command=text_of(arguments, "command"))
     # a shell under another name (Monitor, shell, local_shell): better run through doorward than not
     command = arguments.get("command")
-    if tool.startswith(_FOREIGN) or command is None:
+    if tool.startswith(_FOREIGN) or tool in _NO_SHELLS or command is None:
         return ToolUse()
     if isinstance(command, str) and command:
         return ToolUse(command=clean(command, "command"))

@@ -68,6 +68,7 @@ def _supervise(parsed: Parsed, proxy: ProxyProcess | None, door: Backend | None)
     from doorward.opening import open_supervisor
     from doorward.streams import captured, passed_through, untouched
     from doorward.supervisor import Request
+    from doorward.working_folder import working_folder
 
     as_json = parsed.has("json")
     options = opening_of("run", parsed)
@@ -79,7 +80,9 @@ def _supervise(parsed: Parsed, proxy: ProxyProcess | None, door: Backend | None)
         open_streams = (
             captured if as_json else (lambda _: untouched()) if parsed.has("no-record-output") else passed_through
         )
-        observation = supervisor.run(Request(argv, supervisor.folder, os.environ, open_streams, timeout, last=True))
+        # the workspace of an agent's session is where it began; its shell may be elsewhere
+        folder = working_folder(None) if parsed.has("agent") else supervisor.workspace
+        observation = supervisor.run(Request(argv, folder, os.environ, open_streams, timeout, last=True))
     finally:
         supervisor.close()
     _report(observation, supervisor.notices, as_json)

@@ -52,6 +52,7 @@ RUN_OPTIONS = (
     Option("no-record-output", "do not read or record the command's output"),
     Option("timeout", "end the command after this long (TERM, then KILL 2 s later)", "SECONDS"),
     Option("fail-on-deny", "exit 121 if something was refused though the command exited 0"),
+    Option("agent", "a coding agent runs this in its shell: run it there, ask nobody at its terminal", hidden=True),
     Option("approved", "a person's yes, given through an agent (agents/one_time_yes.py)", "SECRET", hidden=True),
 )
 
@@ -100,7 +101,7 @@ def opening_of(command: str, parsed: Parsed) -> dict[str, Any]:
         "user": parsed.last("user") if parsed.has("user") else None,
         "bypass_hook_trust": parsed.has("dangerously-bypass-hook-trust"),
         "bypass": parsed.has("dangerously-bypass-approvals-and-sandbox"),
-        "interactive": not parsed.has("json"),
+        "interactive": not parsed.has("json") and not parsed.has("agent"),
         "approved": parsed.last("approved") or None,
     }
 

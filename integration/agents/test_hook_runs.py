@@ -113,6 +113,16 @@ def test_the_queue_answers_for_an_agent_that_cannot_ask(place: Place) -> None:
         assert running.communicate(timeout=DEADLINE)[0] == b"gone\n"
 
 
+def test_a_person_who_goes_on_with_it_is_in_its_workspace(place: Place) -> None:
+    _as_the_agent(place, _hook(place, "true"))
+    done = place.run(*doorward("resume", "claude-code:s1", "--", "pwd"))
+    elsewhere = subprocess.run(
+        doorward("run", "--session", "claude-code:s1", "--", "pwd"), cwd=place.user, env=place.env,
+        stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=DEADLINE,
+    )  # fmt: skip
+    assert done.stdout == elsewhere.stdout == f"{place.project}\n"
+
+
 def test_a_doorward_inside_a_doorward_stays_confined(place: Place) -> None:
     """What an agent could write to get rid of the sandbox is itself inside it."""
     inner = " ".join(doorward("run", "--dangerously-bypass-approvals-and-sandbox", "--", "touch", "/opt/x"))

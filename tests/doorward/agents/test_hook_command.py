@@ -80,7 +80,7 @@ def test_an_allowed_command_goes_through_doorward_run(agent: Agent) -> None:
     words = shlex.split(answer["updatedInput"]["command"])
     assert words[0] == sys.executable
     start = words.index("run")
-    assert words[start:] == ["run", "--session", "claude-code:s1", "--", "bash", "-c", "echo 'a b' | cat"]
+    assert words[start:] == ["run", "--agent", "--session", "claude-code:s1", "--", "bash", "-c", "echo 'a b' | cat"]
     said = [each["payload"] for each in agent.records() if each["payload"].get("type") == "agent_hook"]
     assert [(each["decision"], each["verdict"]["verdict"]) for each in said] == [("allow", "allow")]
 
@@ -89,6 +89,28 @@ def test_the_hooks_options_are_those_of_the_run(agent: Agent) -> None:
     options = ("--allow", "b.test", "-s", "read-only", "--network", "proxied")
     words = shlex.split(agent.answer(options=options)["updatedInput"]["command"])
     assert words[-8:-3] == ["claude-code:s1", "--allow=b.test", "--sandbox=read-only", "--network=proxied", "--"]
+
+
+def test_while_the_agent_plans_only_what_reads_is_answered_with_a_yes(agent: Agent) -> None:
+    assert agent.answer(permission_mode="plan")["permissionDecision"] == "allow"
+    answer = agent.answer("Bash", {"command": "make"}, permission_mode="plan", options=("-a", "never"))
+    assert answer["permissionDecision"] == "ask"
+    words = shlex.split(answer["updatedInput"]["command"])
+    assert [word for word in words if "approval" in word] == ["--ask-for-approval=untrusted"]
+    assert agent.answer("Write", {"file_path": "x"}, permission_mode="plan")["permissionDecision"] == "ask"
+    assert agent.answer("Bash", {"command": "make"})["permissionDecision"] == "allow"
+
+
+def test_a_shell_command_is_left_to_the_runs_reviewer_and_another_tool_is_not(agent: Agent) -> None:
+    options = ("--enable", "guardian_approval", "-c", 'guardian.command=["false"]')
+    answer = agent.answer("Bash", {"command": "rm -rf x"}, options=(*options, "-a", "never"))
+    assert answer["permissionDecision"] == "allow"
+    assert agent.answer("Write", {"file_path": "x"}, options=options) is None
+    beyond = (*options, "-a", "never", "--add-dir", str(agent.project.parent))
+    # risky: outside the workspace, and a reviewer that fails has not said yes
+    answer = agent.answer("Write", {"file_path": "../y"}, agent="codex", options=beyond, session_id="s2")
+    assert answer["permissionDecision"] == "deny"
+    assert any(each["payload"].get("type") == "review" for each in agent.records())
 
 
 def test_a_forbidden_command_is_denied_with_the_reason_and_a_turn(agent: Agent) -> None:

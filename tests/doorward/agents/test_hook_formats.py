@@ -6,9 +6,11 @@ import json
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from doorward.agents.event import Answer, BadEvent, Decision, Event, Moment, ToolUse
-from doorward.agents.hook_formats import read_event, written
+from doorward.agents.hook_formats import AGENTS, read_event, written
 from doorward.agents.tools import patched_files
 
 CLAUDE = {
@@ -78,11 +80,31 @@ def test_generic() -> None:
         ("WebFetch", {"url": "http://[::1]:8080/"}, ToolUse(place=("::1", 8080))),
         ("Read", {"file_path": "/etc/passwd"}, ToolUse()),
         ("mcp__shell__exec", {"command": "rm -rf /"}, ToolUse()),
+        ("SlashCommand", {"command": "/review"}, ToolUse()),
         ("Monitor", {"command": "tail -f log"}, ToolUse(command="tail -f log")),
     ],
 )
 def test_what_tools_do(tool: str, arguments: dict[str, Any], use: ToolUse) -> None:
     assert read_event("claude-code", CLAUDE | {"tool_name": tool, "tool_input": arguments}).use == use
+
+
+_JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=8,
+)
+_KEYS = sorted({*CLAUDE, *GENERIC, "command", "writes", "network_to", "text", "prompt", "file_path", "url"})
+_VALUES = _JSON | st.sampled_from([*CLAUDE.values(), *GENERIC.values(), "apply_patch", "Write", "PostToolUse"])  # type: ignore[list-item]
+
+
+@given(agent=st.sampled_from(AGENTS), document=_JSON | st.dictionaries(st.sampled_from(_KEYS), _VALUES))
+def test_whatever_it_is_it_is_an_event_or_refused(agent: str, document: object) -> None:
+    try:
+        event = read_event(agent, document)
+    except BadEvent as error:
+        assert str(error)
+    else:
+        assert event.session and event.cwd.startswith("/")
 
 
 def _without(key: str) -> dict[str, Any]:
