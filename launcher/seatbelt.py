@@ -109,6 +109,8 @@ class SeatbeltConfinement:
     def notices(self) -> tuple[str, ...]:
         """What is weaker than it looks."""
         found = []
+        if self._policy.explain:
+            found.append("On macOS nothing tells what the sandbox refused (--explain-denials).")
         if self._policy.mode is Mode.DANGER_FULL_ACCESS and self._profiled:
             found.append(
                 "The file system has no boundary: a service of this machine that answers on a unix socket "

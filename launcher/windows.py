@@ -68,6 +68,8 @@ class Windows:
                 "Leave them out, or run on Linux.",
             )
         notices = plans.check_network(policy)
+        if policy.explain:
+            notices += ("On Windows nothing tells what the sandbox refused (--explain-denials).",)
         if policy.replaced:
             raise SandboxUnavailable("On Windows no file can stand in the place of another.", "Run without inspection.")
         if self._api is None:

@@ -29,7 +29,7 @@ def test_processor_time_of_the_whole_run(sandbox):
 
 
 def test_a_command_that_ignores_the_signal_is_killed(caller_sandbox):
-    answer = limited(caller_sandbox, f"trap '' XCPU; {BURN}", cpu_time=0.3)
+    answer = limited(caller_sandbox, f"trap '' XCPU; {BURN}", cpu_time=0.8)
     assert answer["exit_code"] == 128 + 9
     assert hit(answer) == [("cpu_time", "doorward")]
 

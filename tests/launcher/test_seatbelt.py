@@ -45,6 +45,7 @@ def test_what_is_weaker_than_it_looks_is_said(prepare):
     assert "localhost" in prepare(local_binding=True).notices[0]
     assert "no boundary" in prepare(mode="danger-full-access", network="proxied").notices[0]
     assert "certificates" in prepare(replaced=(("/a", "/b"),)).notices[0]
+    assert "explain-denials" in prepare(explain=True).notices[0]
 
 
 def test_what_macos_does_not_have_is_refused(prepare):

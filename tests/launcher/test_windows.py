@@ -426,3 +426,8 @@ def test_without_windows_there_are_no_calls(tmp_path):
         Windows(files=FakeFiles()).prepare(
             SandboxPolicy(Mode.WORKSPACE_WRITE, WORK, r"C:\home", str(tmp_path), network="full")
         )
+
+
+def test_refusals_that_cannot_be_explained_are_said_to_be_so(make):
+    confinement, _, _ = make(explain=True)
+    assert "explain-denials" in confinement.notices[0]
