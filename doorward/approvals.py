@@ -56,14 +56,18 @@ class Approvals:
         self._interactive = interactive
         self._queue = configuration.switch(QUEUE)
         self._granted: set[str] = set()
+        self._notes: list[str] = []
+        self._told = 0
         self._notifier = Notifier(
             configuration.command("approvals.notify"), configuration.switch("approvals.desktop"), env
         )
 
-    @property
-    def notices(self) -> list[str]:
-        """What a person should know: a notifier that does not work."""
-        return self._notifier.problems
+    def take_notes(self) -> list[str]:
+        """What a person should know since this was asked last: a notifier that does not work, a rule that could not be
+        kept."""
+        notes, self._notes = [*self._notes, *self._notifier.problems[self._told :]], []
+        self._told = len(self._notifier.problems)
+        return notes
 
     @property
     def channel(self) -> str:
@@ -170,7 +174,7 @@ class Approvals:
         why = self.take(log, question, reply, channel, key)
         if why:
             reply = reply._replace(scope=Scope.ONCE)
-            self._notifier.problems.append(why)
+            self._notes.append(why)
         return reply
 
     def _from_queue(self, log: SessionLog, question: Question, key: str, cancelled_by: int | None) -> Reply:

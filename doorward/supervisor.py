@@ -588,6 +588,8 @@ class Supervisor:
         from doorward.observation import Observation
 
         duration = time.monotonic() - started
+        if self._approvals is not None:
+            notes = [*notes, *self._approvals.take_notes()]
         limits_hit = [each._asdict() for each in waited.outcome.limits_hit] if waited is not None else []
         log.observe(
             exit_code=exit_code,

@@ -246,3 +246,12 @@ def test_a_large_question_is_whole(doorward: Any, observation: Any) -> None:
     assert rows[0]["argv"] == list(argv)
     doorward.answer("deny", rows[0]["id"])
     assert json.loads(json.dumps(observation(process)))["exit_code"] == 126
+
+
+def test_a_notifier_that_does_not_work_is_said_to(doorward: Any, observation: Any) -> None:
+    process = doorward.start("run", "--json", "-c", 'approvals.notify=["no-such-notifier"]', "--", *RM)
+    while not (rows := doorward.waiting()):
+        assert process.poll() is None
+    doorward.answer("allow", rows[0]["id"])
+    (note,) = observation(process)["notes"]
+    assert "no-such-notifier cannot be started" in note
