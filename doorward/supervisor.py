@@ -6,7 +6,6 @@ imported while its namespaces are being made.
 
 from __future__ import annotations
 
-import os
 import time
 
 from doorward import exit_status
@@ -27,19 +26,16 @@ from doorward.streams import Streams
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Mapping
     from typing import Any
 
-    from doorward.approvals import Approvals
     from doorward.gates.action import Action
-    from doorward.gates.dial import Dial
     from doorward.gates.verdict import Verdict
-    from doorward.hook_running import Hooks
     from doorward.host_asking import HostAsking
     from doorward.inspection_run import RunInspection
-    from doorward.judgement import Judgement
     from doorward.launcher.protocols import Backend, Confinement, Process
     from doorward.observation import Observation
+    from doorward.permission import Permission
     from doorward.second_run import Grants
     from doorward.session_log import SessionLog
     from doorward.sessions.output import OutputRecord, OutputRecorder, Stream
@@ -135,11 +131,7 @@ class Supervisor:
         self._interactive = interactive
         self._confinement: Confinement | None = None
         self._log: SessionLog | None = None
-        self._judgement: Judgement | None = None
-        self._approvals: Approvals | None = None
-        self._hooks: Hooks | None = None
-        self._may_offer = False
-        self._granted: list[Grants] = []
+        self._permission: Permission | None = None
         self._proxy = proxy if plan.proxied else None
         self._proxy_ready = False
         self._inspection = inspection
@@ -171,47 +163,30 @@ class Supervisor:
         somebody wants the command run again with exactly that granted."""
         if self._plan.configuration.text("approval_policy") != "on-failure":
             return self._turn(request)
-        self._may_offer = True
+        permission = self._permitting()
+        permission.offers = True
         observation = self._turn(request._replace(last=False))
-        self._may_offer = False
-        while self._granted:
-            observation = self._run_again(request, self._granted.pop())
-        return observation
-
-    def _offer(
-        self, log: SessionLog, action: Action, request: Request, refusals: Sequence[Mapping[str, Any]]
-    ) -> None:
-        """Ask the one question that `on-failure` knows, while the turn is still open."""
-        from doorward.second_run import grants_for
-
-        grants = grants_for(refusals)
-        if grants is not None and self._approving().runs_again(
-            log, action, grants.why, grants.options, request.cancelled_by
-        ):
-            self._granted.append(grants)
+        permission.offers = False
+        grants = permission.take_granted()
+        return observation if grants is None else self._run_again(request, grants)
 
     def _run_again(self, request: Request, grants: Grants) -> Observation:
         """One more turn under what was granted, which holds for that turn alone."""
         from doorward.second_run import with_grants
 
-        before = self._plan, self._confinement, self._judgement
-        assert self._judgement is not None
-        self._plan = with_grants(self._plan, grants)
-        self._confinement = None
-        from doorward.judgement import context_for, dial_for
-
-        guardian = self._judgement.guardian
-        dial = dial_for(self._plan)._replace(reviewer=guardian)
-        self._judgement = self._judgement._replace(dial=dial, context=context_for(self._plan))
+        before = self._plan, self._confinement
+        self._plan, self._confinement = with_grants(self._plan, grants), None
         try:
             self._configure()
             confinement = self._confine()
             try:
+                self._permitting().judge_by(self._plan)
                 return self._turn(request)
             finally:
                 confinement.close()
         finally:
-            self._plan, self._confinement, self._judgement = before
+            self._plan, self._confinement = before
+            self._permitting().judge_by(self._plan)
             if not request.last:
                 self._configure()
 
@@ -226,35 +201,16 @@ class Supervisor:
         # held before its first instruction; its namespaces come up in a process of its own while we go on
         launch = self._start(request)
         try:
-            from doorward.gates.resolver import resolve
             from doorward.gates.verdict import Effect
-            from doorward.judgement import judgement_of
             from doorward.shell_action import shell_action
 
             action = shell_action(request.argv, request.cwd, request.env)
-            dial, context, guardian = self._judgement = self._judgement or judgement_of(self._plan)
-            if guardian is not None:
-                # what a person has approved is not put to the reviewer
-                log = self.session_log()
-                guardian.recall(log.reviews)
-                dial = self._approving().with_grants(log, dial, action)
-            verdict = resolve(dial, action)
+            permission = self._permitting()
+            verdict = permission.by_the_gates(action, self.session_log)
             self._await_proxy()
             log = self.session_log()
-            log.begin_turn(action, context)
-            for review in guardian.take_reviews() if guardian is not None else ():
-                log.event(review)
-            if self._plan.configuration.has_hooks():
-                hooks = self._hooking(dial)
-                if log.is_new:
-                    hooks.session_start(log, request)
-            if verdict.verdict is Effect.ASK:
-                verdict = self._approving().known(log, dial, action, verdict)
-            if self._hooks is not None and verdict.verdict is not Effect.DENY:
-                approved = bool(self._approving().with_grants(log, dial, action).approvals)
-                verdict = self._hooks.before_exec(log, action, verdict, request, approved=approved)
-            if verdict.verdict is Effect.ASK:
-                verdict = self._approving().settled(log, dial, action, verdict, request.cancelled_by)
+            log.begin_turn(action, permission.context)
+            verdict = permission.asked(log, action, verdict, request)
             log.verdict(action, verdict)
             if verdict.verdict is not Effect.ALLOW:
                 launch.abort()
@@ -262,7 +218,7 @@ class Supervisor:
             log.exec(
                 action,
                 launch.inner.variables,
-                context,
+                permission.context,
                 launch.confinement.enforcement._asdict(),
                 withheld=launch.inner.withheld,
                 limits=launch.confinement.limits,
@@ -297,9 +253,9 @@ class Supervisor:
 
     def close(self) -> None:
         """End the proxy, close the rollout, and end what was started ahead."""
-        if self._approvals is not None:
-            self._approvals.close()
-            self._approvals = None
+        if self._permission is not None:
+            self._permission.close()
+            self._permission = None
         if self._confinement is not None:
             self._confinement.close()
         if self._proxy is not None:
@@ -387,26 +343,18 @@ class Supervisor:
             self._proxy_ready = True
             self.notices += self._proxy.notices
 
-    def _hooking(self, dial: Dial) -> Hooks:
-        if self._hooks is None:
-            from doorward.hook_running import Hooks  # only where somebody has one
+    def _permitting(self) -> Permission:
+        if self._permission is None:
+            from doorward.permission import Permission  # while the sandbox comes up
 
-            self._hooks = Hooks(self._plan, dial, self._approving(), self._start, lambda: self._proxy)
-        self._hooks.notes.clear()
-        return self._hooks
-
-    def _approving(self) -> Approvals:
-        if self._approvals is None:
-            from doorward.approvals import Approvals  # only where somebody is asked
-
-            self._approvals = Approvals(
-                self._plan.home,
-                self._plan.configuration,
-                os.environ,
+            self._permission = Permission(
+                self._plan,
+                start=self._start,
+                proxy=lambda: self._proxy,
                 interactive=self._interactive,
                 approved=self._approved,
             )
-        return self._approvals
+        return self._permission
 
     def _refused(
         self, log: SessionLog, action: Action, request: Request, verdict: Verdict, started: float
@@ -415,12 +363,7 @@ class Supervisor:
 
         refusal = refusal_of(verdict)
         log.refusal(refusal)
-        notes: list[str] = []
-        if self._hooks is not None:
-            self._hooks.on_refusal(log, action, request, [refusal])
-            notes = self._hooks.notes
-        if self._may_offer:
-            self._offer(log, action, request, [refusal])
+        notes = self._permitting().ended(log, action, request, [refusal])
         return self._observe(log, verdict, exit_status.REFUSED, None, None, [refusal], _NOTHING_RAN, started, notes)
 
     def _attend(
@@ -462,7 +405,7 @@ class Supervisor:
             from doorward.host_asking import HostAsking  # only where the proxy has a question
 
             assert self._proxy is not None
-            return HostAsking(self._approving(), log, self._proxy, action)
+            return HostAsking(self._permitting().approvals, log, self._proxy, action)
 
         loop = TurnLoop(
             launch.process,
@@ -491,7 +434,7 @@ class Supervisor:
             inbox.close()
             if terminal is not None:
                 terminal.close()
-        if request.last and self._proxy is not None and self._hooks is None:
+        if request.last and self._proxy is not None and not self._permitting().has_hooks:
             self._proxy.end()
         for undone in waited.outcome.undone:
             from doorward.sandbox_refusal import refusal_of_undone
@@ -536,13 +479,7 @@ class Supervisor:
             notes += limit_notes(waited.outcome.limits_hit)
             if status != 0:
                 notes += failure_notes(launch.inner.withheld, self._plan.sandbox.limits, held)
-        if self._hooks is not None:
-            self._hooks.after_exec(log, action, request, status, len(refusals))
-            if refusals:
-                self._hooks.on_refusal(log, action, request, refusals)
-            notes += self._hooks.notes
-        if self._may_offer and refusals:
-            self._offer(log, action, request, refusals)
+        notes += self._permitting().ended(log, action, request, refusals, status)
         observation = self._observe(
             log,
             verdict,
@@ -588,8 +525,6 @@ class Supervisor:
         from doorward.observation import Observation
 
         duration = time.monotonic() - started
-        if self._approvals is not None:
-            notes = [*notes, *self._approvals.take_notes()]
         limits_hit = [each._asdict() for each in waited.outcome.limits_hit] if waited is not None else []
         log.observe(
             exit_code=exit_code,
