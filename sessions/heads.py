@@ -32,17 +32,19 @@ def move_head(database: sqlite3.Connection, session: str, descriptor: int, size:
 def keep_heads(home: Home, sessions: Iterable[SessionSummary]) -> None:
     """Keeps the heads of sessions that were just listed from their files; nothing where that cannot be done."""
     try:
-        database = connected(home.mirror)
+        # nobody waits for this: who holds the index now keeps the heads itself, or the next listing does
+        database = connected(home.mirror, busy_s=0.0)
     except (MirrorBusy, Unusable):
         return  # the listing is out; `refresh` makes the index anew when it is needed
     try:
-        with database:
-            for session in sessions:
-                descriptor = open_stored(session.path)
-                try:
-                    move_head(database, session.id, descriptor, os.fstat(descriptor).st_size)
-                finally:
-                    os.close(descriptor)
+        database.execute("BEGIN")
+        for session in sessions:
+            descriptor = open_stored(session.path)
+            try:
+                move_head(database, session.id, descriptor, os.fstat(descriptor).st_size)
+            finally:
+                os.close(descriptor)
+        database.execute("COMMIT")
     except (sqlite3.DatabaseError, StoreError, OSError):
         pass  # kept later it proves as much from then on
     finally:

@@ -36,8 +36,11 @@ class Unusable(Exception):
     """Why the file at the database's place cannot be used as it is; reads on after its path."""
 
 
-def connected(path: str) -> sqlite3.Connection:
-    """The database at `path`, made when it misses; in autocommit mode. Raises MirrorBusy, Unusable."""
+def connected(path: str, busy_s: float = BUSY_S) -> sqlite3.Connection:
+    """The database at `path`, made when it misses; in autocommit mode. Raises MirrorBusy, Unusable.
+
+    Another process's lock is waited for `busy_s` seconds, here and by every statement.
+    """
     try:
         if not os.path.lexists(path):
             _make(path)
@@ -51,7 +54,7 @@ def connected(path: str) -> sqlite3.Connection:
         raise MirrorBusy(f"{path} cannot be made: {error.strerror}") from error
     database = None
     try:
-        database = sqlite3.connect(path, timeout=BUSY_S, isolation_level=None)
+        database = sqlite3.connect(path, timeout=busy_s, isolation_level=None)
         (version,) = database.execute("PRAGMA user_version").fetchone()
         if version != VERSION:
             raise Unusable(f"is of version {version}, not {VERSION}," if version else "is an empty database")
