@@ -23,10 +23,13 @@ class OtherPolicy(NamedTuple):
 
 
 def read_policy(text: str, home: Home) -> OtherPolicy:
-    """A `.rules` file takes the place of the home's own rules, which hold otherwise. Whether the keys make sense is for
-    whoever lays them over others. Raises UsageError."""
+    """From a file, KEY=VALUE, or the name of a profile. A `.rules` file takes the place of the home's own rules, which
+    hold otherwise. Whether the keys make sense is for whoever lays them over others. Raises UsageError."""
     from doorward.policy_loading import load_policy, policy_from
 
+    profile = f"{home.path}/profiles/{text}.toml"
+    if "/" not in text and not os.path.exists(text) and os.path.exists(profile):
+        text = profile
     if text.endswith(".rules"):
         return OtherPolicy({}, policy_from([text], None))
     return OtherPolicy(_keys(text), load_policy([home.rules], home))

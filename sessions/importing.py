@@ -5,6 +5,7 @@ of ours says where they came from; it accounts for every byte before it (`chain.
 change shows. What is here already is left alone: importing twice adds nothing.
 """
 
+import json
 import os
 from collections.abc import Iterator
 from hashlib import sha256
@@ -14,8 +15,8 @@ from doorward.sessions.folders import Found, Problem
 from doorward.sessions.history import base_of, history_file
 from doorward.sessions.home import Home, StoreError, private_folder
 from doorward.sessions.ids import session_in
-from doorward.sessions.items import imported, turn_change
-from doorward.sessions.lifecycle import archive
+from doorward.sessions.items import imported, renamed, turn_change
+from doorward.sessions.lifecycle import archive, is_name
 from doorward.sessions.line import Line, Totals
 from doorward.sessions.lookup import SessionRef
 from doorward.sessions.reading import lines_of
@@ -26,6 +27,7 @@ from doorward.sessions.unnamed_file import UnnamedFile
 
 _CHUNK = 1 << 20
 _DEEPEST = 8
+_INDEX = "session_index.jsonl"
 _NAME_DAY = slice(len("rollout-"), len("rollout-2025-11-29"))
 
 
@@ -50,6 +52,7 @@ def import_rollouts(home: Home, folder: str) -> Iterator[Imported | Problem]:
         raise StoreError(f"{folder} does not exist")
     home.ensure()
     found = sorted(_below(os.path.abspath(folder)), key=lambda each: os.path.basename(each.path))
+    names = _names(os.path.abspath(folder))
     if not found:
         raise StoreError(f"{folder} holds no rollout-TIME-UUID.jsonl, plain or .zst")
     for each in found:
@@ -59,7 +62,7 @@ def import_rollouts(home: Home, folder: str) -> Iterator[Imported | Problem]:
             yield Problem(each.path, f"is here already: session {each.id}")
         else:
             try:
-                yield _imported(home, each)
+                yield _imported(home, each, names.get(each.id))
             except StoreError as error:
                 yield Problem(each.path, f"is not imported: {str(error).removeprefix(each.path).strip()}")
 
@@ -84,7 +87,25 @@ def _below(folder: str, depth: int = _DEEPEST) -> Iterator[Found | Problem]:
         yield from _below(f"{folder}/{name}", depth - 1)
 
 
-def _imported(home: Home, found: Found) -> Imported:
+def _names(folder: str) -> dict[str, str]:
+    """The names that Codex gave its threads: the last line of an id in the index of the home that `folder` is in."""
+    names: dict[str, str] = {}
+    for _ in range(_DEEPEST):
+        index = f"{folder}/{_INDEX}"
+        if os.path.isfile(index) and not os.path.islink(index):
+            with open(index, encoding="utf-8", errors="replace") as lines:
+                for line in lines:
+                    try:
+                        entry = json.loads(line)
+                        names[str(entry["id"])] = str(entry["thread_name"])
+                    except (ValueError, RecursionError, LookupError, TypeError):
+                        continue  # a bad line loses only its name
+            break
+        folder = os.path.dirname(folder)
+    return names
+
+
+def _imported(home: Home, found: Found, called: str | None) -> Imported:
     name = os.path.basename(found.path).removesuffix(COMPRESSED)
     day = home.sessions
     for part in name[_NAME_DAY].split("-"):
@@ -99,6 +120,8 @@ def _imported(home: Home, found: Found) -> Imported:
         shared = None if base is None else _shared(home, base.session, base.end_byte)
         with Rollout.open(home, path, shared=shared) as rollout:
             rollout.append(*imported(found.path, size=size, sha256=digest))
+            if called is not None and is_name(called):
+                rollout.append(*renamed(found.id, called))
             rollout.sync()
     except BaseException:
         os.unlink(path)

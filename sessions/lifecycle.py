@@ -67,10 +67,15 @@ def rename(home: Home, session: SessionRef, name: str) -> SessionRef:
 
 def check_name(name: str) -> None:
     """Raises SessionRefused for a name that could not be typed, or seen, again."""
-    if not name.strip() or len(name) > NAME_LIMIT or not name.isprintable():
+    if not is_name(name):
         raise SessionRefused(
             f"a session cannot be named {name[:40]!r}", f"a name is 1 to {NAME_LIMIT} characters that can be printed"
         )
+
+
+def is_name(name: str) -> bool:
+    """Whether a session can be named so."""
+    return bool(name.strip()) and len(name) <= NAME_LIMIT and name.isprintable()
 
 
 def _move(source: str, target: str, status: os.stat_result) -> None:

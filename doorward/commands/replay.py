@@ -17,7 +17,7 @@ from doorward.summary import printable
 _OPTIONS = (
     Option("turn", "only this one", "N"),
     Option("pace", "with the pauses there were, divided by this (1: as it was; default: at once)", "FACTOR"),
-    Option("against", "judge it under other rules: a file like config.toml or of exec rules, or KEY=VALUE", "POLICY"),
+    Option("against", "judge it under other rules: a config or .rules file, a profile, KEY=VALUE", "POLICY"),
     Option("json", "with --against: one JSON document"),
 )
 _LONGEST_PAUSE_S = 60.0

@@ -113,6 +113,10 @@ def test_a_policy_file_and_a_single_key(tmp_path: Path) -> None:
         "network.hosts": {"db.test": "127.0.0.1"},
     }
     assert read_policy('network.deny=["b.test"]', home) == ({"network.deny": ["b.test"]}, None)
+    profile = tmp_path / "home" / "profiles" / "strict.toml"
+    profile.parent.mkdir(parents=True)
+    profile.write_text('sandbox_mode = "read-only"\n')
+    assert read_policy("strict", home).keys == {"sandbox_mode": "read-only"}
     path.write_text("not toml")
     for bad in (str(path), str(tmp_path / "missing.toml"), "key=nonsense", str(tmp_path)):
         with pytest.raises(UsageError):

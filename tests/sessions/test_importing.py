@@ -81,6 +81,25 @@ def test_each_is_shown_projected_and_verified(imported: Home, session: str, ques
     assert verify_session(imported, found.id, found.path).intact
 
 
+def test_names_come_from_the_index_of_codex(imported: Home) -> None:
+    assert find_session(imported, "legacy talk").id == LEGACY
+    assert find_session(imported, "paginated talk").id == PAGINATED
+    assert find_session(imported, PAGINATED_FORK).name is None
+
+
+def test_an_index_that_is_damaged_loses_names_only(home: Home, tmp_path: Path) -> None:
+    shutil.copytree(CODEX, tmp_path / "codex")
+    (tmp_path / "codex" / "session_index.jsonl").write_bytes(
+        b'{"id": 7}\nnot json\n\xff\n[]\n'
+        + f'{{"id": "{LEGACY}", "thread_name": "old"}}\n{{"id": "{LEGACY}", "thread_name": "new"}}\n'.encode()
+        + f'{{"id": "{PAGINATED}", "thread_name": "\\u001b[31m"}}\n'.encode()
+    )
+    found = list(import_rollouts(home, str(tmp_path / "codex" / "sessions")))
+    assert [isinstance(each, Imported) for each in found] == [True] * 3
+    assert find_session(home, LEGACY).name == "new"
+    assert find_session(home, PAGINATED).name is None
+
+
 def test_they_are_found_by_what_was_said(imported: Home) -> None:
     found = mirrored_listing(imported, archived=None, only=Filter(search="forked")).sessions
     assert {each.id for each in found} == {LEGACY_FORK, PAGINATED_FORK}
@@ -90,7 +109,7 @@ def test_they_are_taken_over_byte_for_byte(imported: Home) -> None:
     (source,) = CODEX.rglob(f"*{PAGINATED}.jsonl")
     stored = Path(find_session(imported, PAGINATED).path).read_bytes()
     assert stored.startswith(source.read_bytes())
-    assert stored.count(b"\n") == source.read_bytes().count(b"\n") + 1
+    assert stored.count(b"\n") == source.read_bytes().count(b"\n") + 2
 
 
 def test_a_change_after_the_import_shows(imported: Home) -> None:
