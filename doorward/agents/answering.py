@@ -10,7 +10,8 @@ from __future__ import annotations
 import os
 import sys
 
-from doorward.agents.event import Answer, BadEvent, Decision, Event, Moment
+from doorward.agents.arrival import arrived, distrust, expect, is_distrusted, mark_of
+from doorward.agents.event import Answer, Decision, Event, Moment
 from doorward.agents.rollouts import Claim, first_rollout
 from doorward.errors import EngineError
 from doorward.gates.action import Action
@@ -20,6 +21,7 @@ from doorward.judgement import Judgement, context_for, dial_for
 from doorward.opening import plan_for
 from doorward.programs import which
 from doorward.session_log import SessionLog
+from doorward.sessions.home import Home, StoreError, default_home
 from doorward.shell_action import shell_action
 
 TYPE_CHECKING = False
@@ -55,8 +57,7 @@ def answer(event: Event, options: Mapping[str, Any], given: Sequence[str], env: 
     claim = Claim(plan._replace(agent=event.reference))
     try:
         if event.moment is not Moment.BEFORE:
-            _heard(claim.log, event)
-            return Answer(Decision.PASS)
+            return _heard(plan, claim.log, event)
         if event.use.command is not None:
             return _shell(event, plan, claim, given, env)
         if event.use.writes or event.use.place is not None:
@@ -70,8 +71,6 @@ def answer(event: Event, options: Mapping[str, Any], given: Sequence[str], env: 
 
 def _with_session(event: Event, options: Mapping[str, Any], env: Mapping[str, str]) -> dict[str, Any]:
     """The options of a run in the agent's session: the workspace is the one it began in."""
-    from doorward.sessions.home import Home, StoreError, default_home
-
     try:
         home = Home(default_home(env))
     except StoreError as error:
@@ -86,38 +85,57 @@ def _with_session(event: Event, options: Mapping[str, Any], env: Mapping[str, st
 
 
 def _shell(event: Event, plan: Plan, claim: Claim, given: Sequence[str], env: Mapping[str, str]) -> Answer:
-    command = event.use.command
+    command, log = event.use.command, claim.log
     assert command is not None
     argv = (_shell_program(env), "-c", command) if isinstance(command, str) else command
+    mark = mark_of(event.reference, event.call)
+    words = (*this_program(), "run", "--agent", mark, "--session", event.reference, *given)
+    why = _not_through(plan, event, (*words, "--", *argv))
+    if why:
+        _used(log, event, Decision.DENY, None)
+        return Answer(Decision.DENY, f"doorward: {why}")
     action = shell_action(argv, event.cwd, env)
     judgement = _judgement(plan)
-    dial = judgement.dial
-    verdict = resolve(dial, action)
-    log = claim.log
-    words = (*this_program(), "run", "--agent", "--session", event.reference, *given)
-    through = (*words, "--", *argv)
+    verdict = resolve(judgement.dial, action)
+    decision, reason = Decision.ALLOW, ""
+    secret: tuple[str, ...] = ()
     if verdict.verdict is Effect.ASK:
         from doorward.approvals import NOBODY, QUEUE, Approvals
 
         approvals = Approvals(plan.home, plan.configuration, env, interactive=False)
-        verdict = approvals.known(log, dial, action, verdict)
+        verdict = approvals.known(log, judgement.dial, action, verdict)
         if verdict.verdict is Effect.ASK and event.can_ask:
-            secret = _asked(event, plan, log, judgement, action, verdict, approvals.timeout_s)
-            through = (*words, "--approved", secret, "--", *argv)
-            _used(log, event, Decision.ASK, verdict)
-            return _checked(Answer(Decision.ASK, _told(verdict), through))
-        if verdict.verdict is Effect.ASK and approvals.channel == QUEUE:
-            _used(log, event, Decision.ALLOW, verdict)
-            return _checked(Answer(Decision.ALLOW, "doorward asks through the queue of approvals", through))
-        if verdict.verdict is Effect.ASK:
+            decision, reason = Decision.ASK, _told(verdict)
+            secret = ("--approved", _asked(event, plan, log, judgement, action, verdict, approvals.timeout_s))
+        elif verdict.verdict is Effect.ASK and approvals.channel == QUEUE:
+            reason = "doorward asks through the queue of approvals"
+        elif verdict.verdict is Effect.ASK:
             from doorward.gates.answer import Answer as Said
             from doorward.gates.answer import settle
 
             return _refused(log, judgement, action, settle(verdict, Said.NOBODY, NOBODY), _HOW_TO_ASK)
     if verdict.verdict is Effect.DENY:
         return _refused(log, judgement, action, verdict)
-    _used(log, event, Decision.ALLOW, verdict)
-    return _checked(Answer(Decision.ALLOW, "", through))
+    _used(log, event, decision, verdict)
+    try:
+        expect(plan.home, mark)
+    except StoreError as error:
+        raise EngineError(str(error)) from None
+    return Answer(decision, reason, (*words, *secret, "--", *argv))
+
+
+def _not_through(plan: Plan, event: Event, through: Sequence[str]) -> str:
+    """Why no command can be sent through doorward, or not this one; "" where it can."""
+    from doorward.sessions.items import command_line
+
+    if is_distrusted(plan.home, event.reference):
+        return (
+            f"{event.agent} does not run the command it is handed, and so not through doorward; no shell command is "
+            "let through in this session. Another hook for the same tool can be the reason, or the agent's version"
+        )
+    if len(os.fsencode(command_line(through))) > LONGEST_COMMAND:
+        return f"the command is longer than {LONGEST_COMMAND} bytes; put it into a script and run that"
+    return ""
 
 
 _HOW_TO_ASK = "with `approvals.queue = true` in $DOORWARD_HOME/config.toml a person can answer: doorward approvals"
@@ -221,7 +239,6 @@ def _asked(
 
     from doorward.agents.one_time_yes import issue
     from doorward.question import asked_about, new_id
-    from doorward.sessions.home import StoreError
     from doorward.sessions.timestamps import rfc3339
 
     dial = judgement.dial
@@ -273,16 +290,6 @@ def _told(verdict: Verdict) -> str:
     return printable(text)
 
 
-def _checked(given: Answer) -> Answer:
-    """Raises BadEvent for a command that no shell would take as one word."""
-    from doorward.sessions.items import command_line
-
-    assert given.command is not None
-    if len(os.fsencode(command_line(given.command))) > LONGEST_COMMAND:
-        raise BadEvent(f"the command is longer than {LONGEST_COMMAND} bytes; put it into a script and run that")
-    return given
-
-
 def _used(log: SessionLog, event: Event, decision: Decision, verdict: Verdict | None) -> None:
     """What the agent is about to be told, and of its own tools what they are about to do."""
     from doorward.start_json import dumps
@@ -300,13 +307,33 @@ def _used(log: SessionLog, event: Event, decision: Decision, verdict: Verdict | 
     )
 
 
-def _heard(log: SessionLog, event: Event) -> None:
-    """What came of a tool, or what a person said. A command through `doorward run` has its observation already."""
+def _heard(plan: Plan, log: SessionLog, event: Event) -> Answer:
+    """What came of a tool, or what a person said. A command through `doorward run` has its observation already; one
+    that never got there has gone round it."""
     if event.moment is Moment.PROMPT:
         log.record("event_msg", {"type": "user_message", "message": event.text, "images": []})
-        return
-    output = _text(event.output) if event.use.command is None else "recorded by doorward run"
+        return Answer(Decision.PASS)
+    # one in the background may not have got there yet
+    settled = event.call and not event.failed and not event.tool_input.get("run_in_background")
+    went_round = settled and arrived(plan.home, mark_of(event.reference, event.call))
+    ours = event.use.command is not None and not went_round
+    output = "recorded by doorward run" if ours else _text(event.output)
     log.record("response_item", {"type": "function_call_output", "call_id": event.call, "output": output})
+    if went_round:
+        told = {"type": "agent_went_round", "agent": event.agent, "tool": event.tool, "call": event.call}
+        log.record("event_msg", told)
+        log.record("event_msg", {"type": "agent_message", "message": _WENT_ROUND})
+        try:
+            distrust(plan.home, event.reference)
+        except StoreError as error:
+            raise EngineError(str(error)) from None
+    return Answer(Decision.DENY, _WENT_ROUND) if went_round else Answer(Decision.PASS)
+
+
+_WENT_ROUND = (
+    "doorward: this command did NOT go through doorward. The agent ran it as it was, confined by nothing, although it "
+    "was handed another; from now on no shell command is let through in this session"
+)
 
 
 def _text(value: object) -> str:

@@ -37,8 +37,8 @@ class ToolUse(NamedTuple):
 
 class Event(NamedTuple):
     """`session` is the agent's own name for its session, `cwd` absolute, `tool_input` the tool's arguments as given.
-    `can_ask`: the agent asks its person when told to. `planning`: the agent is to change nothing yet. `output` is what
-    came of a tool's use, `text` what a person said.
+    `can_ask`: the agent asks its person when told to. `failed`: the tool did not work. `planning`: the agent is to
+    change nothing yet. `output` is what came of a tool's use, `text` what a person said.
     """
 
     agent: str
@@ -51,6 +51,7 @@ class Event(NamedTuple):
     use: ToolUse = ToolUse()
     can_ask: bool = False
     planning: bool = False
+    failed: bool = False
     output: Any = None
     text: str = ""
 

@@ -63,6 +63,7 @@ def _hook(agent: str, document: Mapping[str, Any]) -> Event:
         tool_input=arguments,
         use=tool_use(tool, arguments) if moment is Moment.BEFORE else _used(tool, arguments),
         can_ask=agent == "claude-code",
+        failed=name == "PostToolUseFailure",
         planning=document.get("permission_mode") == "plan",
         output=document.get("tool_response", document.get("error")),
     )
@@ -134,6 +135,9 @@ def written(agent: str, event: Event | None, answer: Answer) -> str:
         return dumps(document) + "\n"
     if answer.decision is Decision.PASS:
         return ""
+    if event is not None and event.moment is not Moment.BEFORE:
+        # too late to refuse: the model reads the reason, and so does the person
+        return dumps({"decision": "block", "reason": answer.reason, "systemMessage": answer.reason}) + "\n"
     specific: dict[str, Any] = {"hookEventName": "PreToolUse", "permissionDecision": str(answer.decision)}
     if answer.reason:
         specific["permissionDecisionReason"] = answer.reason

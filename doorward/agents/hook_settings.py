@@ -89,6 +89,13 @@ def words_in(text: str, agent: str) -> list[str]:
     return []
 
 
+def others_before(text: str, agent: str) -> list[str]:
+    """The commands of other hooks that run before tools."""
+    entries = _document(text).get("hooks", {}).get("PreToolUse", ())
+    found = [hook.get("command") for entry in entries for hook in entry.get("hooks", ())]
+    return [command for command in found if isinstance(command, str) and not is_ours(agent, command)]
+
+
 def _document(text: str) -> dict[str, Any]:
     if not text.strip():
         return {}

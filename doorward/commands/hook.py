@@ -50,17 +50,16 @@ def _answer(agent: str, parsed: Parsed) -> int:
     try:
         event = read_event(agent, _document(_standard_input()))
         given = _judged(event, parsed)
-    except (BadEvent, UsageError, EngineError) as error:
-        text = str(error).removeprefix("doorward: ")
-        given = Answer(Decision.DENY, f"doorward: {text}")
-    except Exception as error:  # a fault of ours must not let anything pass
-        given = Answer(Decision.DENY, f"doorward: a fault of its own ({type(error).__name__}: {error}); nothing runs")
-    if event is not None and event.moment is not Moment.BEFORE:
-        # nothing is waiting to be allowed: what could not be recorded is told, and the agent goes on
-        if given.decision is Decision.DENY:
-            sys.stderr.write(f"{given.reason}\n")
+    except Exception as error:
+        if isinstance(error, BadEvent | UsageError | EngineError):
+            text = str(error).removeprefix("doorward: ")
+        else:  # a fault of ours must not let anything pass
+            text = f"a fault of its own ({type(error).__name__}: {error}); nothing runs"
+        if event is not None and event.moment is not Moment.BEFORE:
+            # nothing waits to be allowed: what could not be recorded is told, and the agent goes on
+            sys.stderr.write(f"doorward: {text}\n")
             return 1
-        return 0
+        given = Answer(Decision.DENY, f"doorward: {text}")
     sys.stdout.write(written(agent, event, given))
     return 0
 

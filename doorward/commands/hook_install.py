@@ -8,13 +8,17 @@ import os
 import sys
 
 from doorward.agents.answering import this_program
-from doorward.agents.hook_settings import HOOKS
+from doorward.agents.hook_settings import HOOKS, others_before
 from doorward.agents.settings_file import SettingsFile, settings_path
 from doorward.commands.hook import HOOK_OPTIONS, words_of
 from doorward.errors import UsageError
-from doorward.options import HelpWanted, Option, help_text, parse
+from doorward.options import HelpWanted, Option, Parsed, help_text, parse
 from doorward.summary import printable
 from doorward.working_folder import working_folder
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from doorward.allowlists.rule import RuleEffect
 
 _WHERE = (
     Option("project", "in this folder's settings of the agent"),
@@ -54,11 +58,15 @@ def main(verb: str, args: list[str]) -> int:
     if parsed.has("project") and parsed.has("user"):
         raise UsageError(f"doorward {name}: --project and --user are two files; name one")
     agent = parsed.words[0]
+    _check_rules(parsed)
     folder = working_folder(parsed.last("cd") or None) if parsed.has("project") else None
     file = SettingsFile(settings_path(agent, folder, os.environ), agent)
     if verb == "install":
         used = _NAMES | ({"cd"} if folder is not None else set())
-        own = parsed._replace(values={key: value for key, value in parsed.values.items() if key not in used})
+        values = {key: value for key, value in parsed.values.items() if key not in used}
+        if "cd" in values:
+            values["cd"] = (working_folder(parsed.last("cd")),)  # hooks are called in any folder
+        own = parsed._replace(values=values)
         text: str | None = file.installed([*this_program(), "hook", agent, *words_of(own)])
     else:
         text = file.uninstalled()
@@ -76,10 +84,28 @@ def main(verb: str, args: list[str]) -> int:
     sys.stderr.write(printable(f"doorward: {file.path} {'changed' if changed else 'is that way already'}") + "\n")
     if verb == "install":
         sys.stderr.write(f"doorward: {_NEXT[agent]}\n")
+        for command in others_before(text or "", agent):
+            sys.stderr.write(printable(f"doorward: another hook stands before tools: {command}; {_OTHERS}") + "\n")
     return 0
 
 
+_OTHERS = "some versions drop the command doorward hands back then, which it notices after the first one"
 _NAMES = {option.name for option in _WHERE}
+
+
+def _check_rules(parsed: Parsed) -> None:
+    """Raises UsageError for a rule that every run would refuse."""
+    from doorward.allowlists.rule import MalformedRule, Origin, parse_rule
+
+    effects: tuple[RuleEffect, ...] = ("allow", "deny")
+    for effect in effects:
+        for entry in parsed.all(effect):
+            if entry.startswith("@"):
+                continue  # a preset is looked up where it is used
+            try:
+                parse_rule(entry, effect, Origin("flag", f"--{effect}"))
+            except MalformedRule as error:
+                raise UsageError(printable(f"doorward: {error}")) from None
 
 
 def _show(file: SettingsFile, text: str | None, changed: bool, as_json: bool) -> None:

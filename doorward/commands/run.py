@@ -70,6 +70,10 @@ def _supervise(parsed: Parsed, proxy: ProxyProcess | None, door: Backend | None)
     from doorward.supervisor import Request
     from doorward.working_folder import working_folder
 
+    if parsed.has("agent"):
+        from doorward.agents.arrival import arrived_here  # only for what an agent runs
+
+        arrived_here(parsed.last("agent"), os.environ)
     as_json = parsed.has("json")
     options = opening_of("run", parsed)
     argv, _ = command_of("run", parsed)

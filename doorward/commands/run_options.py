@@ -52,7 +52,7 @@ RUN_OPTIONS = (
     Option("no-record-output", "do not read or record the command's output"),
     Option("timeout", "end the command after this long (TERM, then KILL 2 s later)", "SECONDS"),
     Option("fail-on-deny", "exit 121 if something was refused though the command exited 0"),
-    Option("agent", "a coding agent runs this in its shell: run it there, ask nobody at its terminal", hidden=True),
+    Option("agent", "a coding agent runs this in its shell (agents/arrival.py)", "MARK", hidden=True),
     Option("approved", "a person's yes, given through an agent (agents/one_time_yes.py)", "SECRET", hidden=True),
 )
 

@@ -88,6 +88,7 @@ def test_codex_goes_on_after_every_refusal_and_show_tells_the_story(place: Place
                  "../outside.txt", "still here", "do it"):  # fmt: skip
         assert part in shown, part
     assert session["refused"] >= 3
+    assert "agent_went_round" not in place.doorward("show", "--json", session["id"]).stdout
 
 
 def test_a_hook_that_is_gone_opens_nothing(place: Place) -> None:

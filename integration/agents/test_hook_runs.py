@@ -36,6 +36,9 @@ def test_confined_in_one_session_wherever_the_agents_shell_is(place: Place) -> N
     below.mkdir()
     first = _as_the_agent(place, _hook(place, "echo $((6 * 7)) > \"it's.txt\"; cat it*"))
     assert (first.returncode, first.stdout) == (0, "42\n")
+    after = {"session_id": "s1", "cwd": str(place.project), "hook_event_name": "PostToolUse", "tool_name": "Bash",
+             "tool_input": {"command": "x"}, "tool_use_id": "t1", "tool_response": "42"}  # fmt: skip
+    assert place.doorward("hook", "claude-code", input=json.dumps(after)).stdout == ""
     # the workspace is still the whole project
     second = _as_the_agent(place, _hook(place, "pwd; touch ../above; touch /opt/x", cwd=str(below)), cwd=below)
     assert second.stdout == f"{below}\n"

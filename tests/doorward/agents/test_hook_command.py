@@ -80,7 +80,8 @@ def test_an_allowed_command_goes_through_doorward_run(agent: Agent) -> None:
     words = shlex.split(answer["updatedInput"]["command"])
     assert words[0] == sys.executable
     start = words.index("run")
-    assert words[start:] == ["run", "--agent", "--session", "claude-code:s1", "--", "bash", "-c", "echo 'a b' | cat"]
+    assert words[start : start + 2] == ["run", "--agent"]
+    assert words[start + 3 :] == ["--session", "claude-code:s1", "--", "bash", "-c", "echo 'a b' | cat"]
     said = [each["payload"] for each in agent.records() if each["payload"].get("type") == "agent_hook"]
     assert [(each["decision"], each["verdict"]["verdict"]) for each in said] == [("allow", "allow")]
 
@@ -128,7 +129,7 @@ def test_a_forbidden_command_is_denied_with_the_reason_and_a_turn(agent: Agent) 
 def test_all_of_one_agent_session_is_one_rollout(agent: Agent) -> None:
     for _ in range(3):
         agent.answer()
-    agent.answer(hook_event_name="PostToolUse", tool_response={"stdout": "x"})
+    agent.answer(hook_event_name="PostToolUse", tool_response={"stdout": "x"}, tool_use_id="t9")
     agent.says(agent.event(hook_event_name="UserPromptSubmit", prompt="do it"))
     assert len(agent.rollouts()) == 1
     agent.answer(session_id="s2")
@@ -273,4 +274,53 @@ def test_the_lists_are_private(agent: Agent) -> None:
     agent.answer()
     folder = Path(folder_of(agent.home))
     assert folder.stat().st_mode & 0o777 == 0o700
-    assert [path.stat().st_mode & 0o777 for path in folder.iterdir()] == [0o600]
+    assert {path.stat().st_mode & 0o777 for path in folder.rglob("*")} == {0o600, 0o700}
+
+
+def _afterwards(agent: Agent, call: str, **changes: Any) -> str:
+    event = agent.event(hook_event_name="PostToolUse", tool_response="out", tool_use_id=call, **changes)
+    return agent.says(event)
+
+
+def test_an_agent_that_drops_the_changed_command_is_found_out(agent: Agent) -> None:
+    """anthropics/claude-code#15897, #81340: the command ran as it was, and nothing said so."""
+    agent.answer(tool_use_id="t1")
+    said = json.loads(_afterwards(agent, "t1"))
+    assert said["decision"] == "block"
+    assert "did NOT go through doorward" in said["reason"]
+    assert any(each["payload"].get("type") == "agent_went_round" for each in agent.records())
+    after = agent.answer(tool_use_id="t2")
+    assert after["permissionDecision"] == "deny"
+    assert "no shell command is let through" in after["permissionDecisionReason"]
+    # it is told once, and other tools and sessions are none of it
+    assert _afterwards(agent, "t1") == ""
+    assert agent.answer("Write", {"file_path": "x"}) is None
+    assert agent.answer(session_id="s2")["permissionDecision"] == "allow"
+
+
+def test_a_command_that_arrived_is_no_alarm(agent: Agent) -> None:
+    answer = agent.answer(tool_use_id="t1")
+    words = shlex.split(answer["updatedInput"]["command"])
+    # as far as the run gets before it needs a sandbox: a folder that cannot be the workspace
+    subprocess.run(
+        [*words[: words.index("--session")], "-C", "/", "--", "true"],
+        env=agent.env, cwd=agent.project, check=False, timeout=60, capture_output=True,
+    )  # fmt: skip
+    assert _afterwards(agent, "t1") == ""
+    assert agent.answer(tool_use_id="t2")["permissionDecision"] == "allow"
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"tool_input": {"command": "ls -la", "run_in_background": True}},
+        {"hook_event_name": "PostToolUseFailure"},
+        {"tool_use_id": "other"},
+        {"tool_use_id": None},
+    ],
+)
+def test_what_says_nothing_about_it_is_no_alarm(agent: Agent, changes: dict[str, Any]) -> None:
+    """In the background it may not have got there yet; a tool that failed may never have run it."""
+    agent.answer(tool_use_id="t1")
+    event = {"hook_event_name": "PostToolUse", "tool_use_id": "t1"} | changes
+    assert agent.says(agent.event(**event)) == ""

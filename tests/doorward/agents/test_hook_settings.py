@@ -122,6 +122,25 @@ def test_a_dry_run_shows_and_changes_nothing(project: Path, capsys: pytest.Captu
     assert not (project.parent / ".claude").exists()
 
 
+def test_what_stands_beside_it_and_what_would_never_run_is_told(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    settings = project / ".claude" / "settings.local.json"
+    settings.parent.mkdir()
+    settings.write_text(THEIRS)
+    assert guarded(main, ["install", "claude-code", "--project", "--allow", "*.com"]) == 2
+    assert settings.read_text() == THEIRS
+    assert guarded(main, ["install", "claude-code", "--project", "--allow", "@npm"]) == 0
+    assert "another hook stands before tools: lint" in capsys.readouterr().err
+
+
+def test_a_workspace_is_named_in_full(project: Path) -> None:
+    (project / "sub").mkdir()
+    assert guarded(main, ["install", "codex", "-C", "sub"]) == 0
+    written = (project.parent / ".codex" / "hooks.json").read_text()
+    assert words_in(written, "codex")[-1] == f"--cd={project}/sub"
+
+
 def test_what_cannot_be_edited_stays(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     settings = project / ".codex" / "hooks.json"
     settings.parent.mkdir()
