@@ -41,7 +41,7 @@ def approval(dial: Dial, action: Action, findings: Findings, match: PolicyMatch 
         return _ask(switch, f"it is asked about because {_joined(findings.risks)}", Cause.RISKY)
     if policy is ApprovalPolicy.UNTRUSTED and findings.changes:
         because = findings.knowledge.because or "what it does is not known"
-        return _ask(switch, f"only what is known to read only runs unasked, and {because}", Cause.NOT_READ_ONLY)
+        return _ask(switch, f"only known read-only commands run unasked, and {because}", Cause.NOT_READ_ONLY)
     if policy is ApprovalPolicy.UNTRUSTED:
         return _allow(switch, "it is known to read only")
     return _allow(switch, "nothing about it is risky")

@@ -45,8 +45,8 @@ class Knowledge(NamedTuple):
     sentences without a full stop. `writes` are the literal targets it names, as it names them.
 
     For a script `parts` holds what is known of each of its commands, in order; `targets` are then what they write to,
-    weighed but left to the kernel. `because` completes "it is not known to
-    read only, and …".
+    weighed but left to the kernel. `because` completes "only known
+    read-only commands run unasked, and …".
     """
 
     understood: bool
@@ -198,10 +198,18 @@ def _of_words(words: Sequence[Word], env: Mapping[str, str], cwd: str, genuine: 
     elif writes:
         because = f"{plain(name)} writes to {plain(writes[0])}"
     elif entry is not True and entry is not None and entry.because:
-        because = f"{plain(name)} may do more: {entry.because}"
+        because = f"{plain(name)} used like this may be none: {entry.because}"
     elif entry is not True:
-        because = f"{plain(name)}{' used like this' if entry or name in ('git', 'sed') else ''} is not among it"
+        because = f"{plain(' '.join(_called(name, arguments)))} is none"
     return Knowledge(reads or bool(writes), reads, risks, writes, (), (), because)
+
+
+def _called(name: str, arguments: Sequence[Word]) -> Sequence[str]:
+    """The program and its sub-command, which is what is known or not."""
+    if name == "sed":
+        return name, "used like this"
+    own = after_own_options(name, arguments)
+    return (name, own[0]) if own and isinstance(own[0], str) and not own[0].startswith("-") else (name,)
 
 
 def _is_genuine(action: Action, planted: Sequence[str]) -> bool:

@@ -99,6 +99,7 @@ READ_ONLY: Final[dict[str, ReadOnly]] = {
     # the machine and the session
     "arch": _PLAIN,
     "date": ReadOnly(unless_short="s", unless_long=("set",), operands_begin="+", because="-s sets the clock"),
+    "env": _PLAIN,
     "free": _PLAIN,
     "groups": _PLAIN,
     "hostname": ReadOnly(

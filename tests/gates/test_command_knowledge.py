@@ -109,7 +109,7 @@ def test_a_search_that_runs_a_program_is_not_read_only(shell: Shell, line: str) 
         "tree -o f",
         "file -C -m x",
         "hostname new",
-        "env",
+        "env touch a",
         "xargs touch",
         "unheard-of",
     ],
