@@ -32,6 +32,7 @@ if [ "$what" = --dev ]; then
     command -v ps >/dev/null || missing="$missing procps"
     command -v cc >/dev/null || missing="$missing gcc libc6-dev"
     command -v npm >/dev/null || missing="$missing nodejs npm"
+    command -v setcap >/dev/null || [ -x /usr/sbin/setcap ] || missing="$missing libcap2-bin"
     command -v psql >/dev/null || missing="$missing postgresql-client"
     command -v ip >/dev/null || missing="$missing iproute2"
     command -v redis-server >/dev/null || missing="$missing redis-server redis-tools"

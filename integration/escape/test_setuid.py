@@ -8,6 +8,7 @@ import pytest
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="root only: an ordinary user can make no program of root's")
 
+SETCAP = shutil.which("setcap", path="/usr/sbin:/usr/bin:/sbin:/bin")
 CODE = """
 import subprocess
 for path in sys.argv[1:]:
@@ -46,10 +47,10 @@ def test_set_user_id_changes_nothing(way, programs):
         assert inside["setuid"] in ("EPERM", "EINVAL")
 
 
-@pytest.mark.skipif(shutil.which("setcap") is None, reason="no setcap to give a file capabilities")
+@pytest.mark.skipif(SETCAP is None, reason="no setcap to give a file capabilities")
 def test_file_capabilities_change_nothing(way, sandbox):
     shutil.copy("/usr/bin/cat", sandbox.base / "cat")
-    if subprocess.run(["setcap", "cap_dac_read_search+ep", sandbox.base / "cat"], check=False).returncode:
+    if subprocess.run([SETCAP, "cap_dac_read_search+ep", sandbox.base / "cat"], check=False).returncode:
         pytest.skip("the file system of the test keeps no capabilities")
     secret = sandbox.base / "secret"
     secret.write_text("TOP-SECRET")
