@@ -103,6 +103,21 @@ class Server:
             self._threads.append(thread)
             thread.start()
 
+    def adopt(self, sock: socket.socket) -> None:
+        """Serve a connection that somebody else accepted."""
+        self._sockets.append(sock)
+        thread = threading.Thread(target=self._serve, args=(sock,))
+        self._threads.append(thread)
+        thread.start()
+
+    def cut(self) -> None:
+        """End every connection."""
+        for sock in self._sockets:
+            try:
+                sock.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                pass
+
     def _serve(self, plain: socket.socket) -> None:
         try:
             with self._context.wrap_socket(plain, server_side=True) as sock:
@@ -138,11 +153,8 @@ class Server:
     def close(self) -> None:
         self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()
+        self.cut()
         for sock in self._sockets:
-            try:
-                sock.shutdown(socket.SHUT_RDWR)
-            except OSError:
-                pass
             sock.close()
         for thread in self._threads:
             thread.join(15)

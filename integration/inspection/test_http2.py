@@ -144,3 +144,49 @@ def test_a_server_that_takes_nothing_stops_the_sender(start: Any, http2: Any, au
     finally:
         go_on.set()
         server.close()
+
+
+def test_a_body_is_no_request_to_a_server_that_falls_back(start: Any, http2: Any, authority: Any) -> None:
+    """P-PP-04 between HTTP/2 and HTTP/1.1: where a stream's end frames a body, a server that speaks HTTP/1.1 the next
+    time must not read a request in it."""
+    import socket
+
+    got: list[bytes] = []
+    speaks = [authority.context("api.test", alpn=("h2",)), authority.context("api.test", alpn=("http/1.1",))]
+    first = http2.Server(speaks[0])
+    whole = threading.Event()
+
+    def serve(listener: socket.socket) -> None:
+        # the first connection goes to a server of HTTP/2 and is cut; the second is spoken to in HTTP/1.1
+        sock, _ = listener.accept()
+        first.adopt(sock)
+        sock, _ = listener.accept()
+        with speaks[1].wrap_socket(sock, server_side=True) as tls:
+            tls.settimeout(5)
+            data = b""
+            try:
+                while not data.endswith(b"0\r\n\r\n") and (more := tls.recv(65536)):
+                    data += more
+                tls.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+            except OSError:
+                pass
+            got.append(data)
+            whole.set()
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+        thread = threading.Thread(target=serve, args=(listener,))
+        thread.start()
+        door = start([{"host": f"api.test:{port}", "methods": ["POST"], "paths": ["/in"]}])
+        with door.tls("api.test", port, alpn=("h2", "http/1.1")) as sock:
+            client = http2.Client(sock)
+            head_ = [(":method", "POST"), (":scheme", "https"), (":authority", f"api.test:{port}"), (":path", "/in")]
+            assert client.ask(head_, b"one")["headers"][":status"] == "200"
+            first.cut()
+            answer = client.ask(head_, b"GET /private HTTP/1.1\r\nHost: api.test\r\n\r\n")
+            whole.wait(10)
+        thread.join(20)
+        first.close()
+    assert answer["headers"][":status"] == "200"
+    assert got[0].startswith(b"POST /in HTTP/1.1\r\n")
+    assert b"transfer-encoding: chunked" in got[0].lower(), got[0]

@@ -187,6 +187,9 @@ class Inspection(server.LiveConnectionHandler):
 
     def _tls_start_server(self, data: Any) -> None:
         offered = [each for each in self.client.alpn_offers if each in _ALPN]
+        if self.client.timestamp_tls_setup is not None:
+            # the client speaks one of them already, and a later connection must not speak another
+            offered = [each for each in offered if each == (self.client.alpn or _ALPN[1])]
         data.conn.alpn_offers = offered
         data.ssl_conn = self.setting.server_side.connect(self.host, offered)
 

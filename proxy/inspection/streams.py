@@ -97,6 +97,31 @@ class Http1Server(_http1.Http1Server):
         yield from super().read_headers(event)
 
 
+class Http1Client(_http1.Http1Client):
+    """Frames what came by HTTP/2, where the end of a body is the end of its stream: without that the rest of a body
+    would be another request to the server. Holds no more of a response's head than the door does."""
+
+    def send(self, event: Any) -> Commands:
+        """See mitmproxy."""
+        if isinstance(event, http_layers.RequestHeaders) and event.request.is_http2 and not event.end_stream:
+            headers = event.request.headers
+            if "content-length" not in headers:
+                headers["transfer-encoding"] = "chunked"
+        if isinstance(event, http_layers.RequestTrailers):
+            return  # HTTP/1 trailers are dropped everywhere here
+        yield from super().send(event)
+
+    def read_headers(self, event: Any) -> Commands:
+        """See mitmproxy."""
+        yield from super().read_headers(event)
+        if self.state == self.read_headers and len(self.buf) > DEFAULT.head and self.stream_id is not None:
+            code = http_layers.ErrorCode.GENERIC_SERVER_ERROR
+            error = http_layers.ResponseProtocolError(self.stream_id, "The server's response head is too long.", code)
+            yield commands.CloseConnection(self.conn)
+            yield http_layers.ReceiveHttp(error)
+            self.state = self.done
+
+
 class _RoomAsTaken:
     """For both HTTP/2 sides: room is given back by `give_room`."""
 
@@ -229,5 +254,6 @@ def install() -> None:
     _http1.make_error_response = failure_bytes
     _http2.format_error = failure_body
     http_layers.Http1Server = Http1Server
+    http_layers.Http1Client = Http1Client
     http_layers.Http2Server = Http2Server
     http_layers.Http2Client = Http2Client

@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import resource
 import signal
 import socket
 import sys
@@ -41,6 +42,7 @@ def main(arguments: list[str]) -> int:
     """Serve until the supervisor or the door is gone."""
     for number in _IGNORED:
         signal.signal(number, signal.SIG_IGN)
+    _set_limits()
     setup = socket.socket(fileno=int(arguments[0]))
     link = socket.socket(fileno=int(arguments[1]))
     with setup.makefile("r", encoding="utf-8") as lines:
@@ -141,6 +143,16 @@ async def _serve(setting: Setting, setup: socket.socket, link: socket.socket) ->
     loop.add_reader(setup.fileno(), _settle, alone)
     await asyncio.wait((door.ended, alone), return_when=asyncio.FIRST_COMPLETED)
     os._exit(0)  # everything here is descriptors
+
+
+def _set_limits() -> None:
+    """A tunnel takes two descriptors; and what is in memory here, credentials among it, is not for a core file."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    for limit, value in ((resource.RLIMIT_NOFILE, (most, most)), (resource.RLIMIT_CORE, (0, 0))):
+        try:
+            resource.setrlimit(limit, value)
+        except (OSError, ValueError):
+            pass
 
 
 def _settle(future: asyncio.Future[None]) -> None:
