@@ -43,10 +43,18 @@ def url(port: int, path: str = "/x", host: str = "api.test") -> str:
 
 
 PYTHON = "import urllib.request as u; print(u.urlopen(__import__('sys').argv[1]).status)"
-NODE = (
-    "fetch(process.argv[1]).then(a => a.text()).then(console.log)"
-    ".catch(e => { console.log(e, e.cause); process.exit(1) })"
-)
+# Node's own TLS; which of its clients go by proxy variables is for docs/clients.md
+NODE = """
+const [host, port] = process.argv[1].split(":");
+const sock = require("net").connect(3128, "127.0.0.1", () =>
+    sock.write(`CONNECT ${host}:${port} HTTP/1.1\\r\\nHost: ${host}:${port}\\r\\n\\r\\n`));
+sock.once("data", () => {
+    const tls = require("tls").connect({socket: sock, servername: host}, () =>
+        tls.write(`GET /x HTTP/1.1\\r\\nHost: ${host}:${port}\\r\\nConnection: close\\r\\n\\r\\n`));
+    tls.on("error", error => { console.log(error); process.exit(1); });
+    tls.on("data", data => process.stdout.write(data));
+});
+"""
 REQUESTS = "import requests, sys; print(requests.get(sys.argv[1]).status_code)"
 HTTPX = "import httpx, sys; print(httpx.get(sys.argv[1]).status_code)"
 
@@ -58,28 +66,55 @@ HTTPX = "import httpx, sys; print(httpx.get(sys.argv[1]).status_code)"
         ("curl", ("curl", "-sS", "--http1.1", "{url}")),
         ("wget", ("wget", "-qO-", "{url}")),
         ("python3", (PYTHON_INSIDE, "-c", PYTHON, "{url}")),
-        ("requests", (PYTHON_INSIDE, "-c", REQUESTS, "{url}")),
-        ("httpx", (PYTHON_INSIDE, "-c", HTTPX, "{url}")),
-        ("node", ("node", "-e", NODE, "{url}")),
+        ("node", ("node", "-e", NODE, "{place}")),
         ("openssl", ("sh", "-c", "echo | openssl s_client -verify_return_error -proxy 127.0.0.1:3128 "
                                  "-connect {place} -servername api.test 2>&1 | grep 'Verification: OK'")),
     ],
 )  # fmt: skip
 def test_a_client_reads_through_inspection(run: Any, start: Any, program: str, words: tuple[str, ...]) -> None:
     """EV: the variables each client reads, and the system's bundle, name whom to trust."""
-    if program in ("requests", "httpx"):
-        if subprocess.run([PYTHON_INSIDE, "-c", f"import {program}"], capture_output=True, check=False).returncode:
-            pytest.skip(f"{program} is not installed")
-    else:
-        need(program)
+    need(program)
     server = start.server("api.test")
-    there = {"url": url(server.port), "place": f"api.test:{server.port}"}
-    if program == "node" and int(subprocess.check_output(["node", "--version"])[1:].split(b".")[0]) < 22:
-        pytest.skip("this Node's fetch knows no proxy")
-    ran = run(*read_only(server.port), "--", *(word.format(**there) for word in words))
+    place = f"api.test:{server.port}"
+    words_ = [word.replace("{url}", url(server.port)).replace("{place}", place) for word in words]
+    ran = run(*read_only(server.port), "--", *words_)
     assert ran.status == 0, ran.output + ran.err
     if program != "openssl":
         assert [each[:2] for each in server.seen] == [("GET", "/x")]
+
+
+def test_python_libraries_and_npm_read_and_do_not_write(run: Any, start: Any) -> None:
+    """requests and httpx, which bring their own list of authorities; npm by `@npm-install`, which does not publish."""
+    need("npm")
+    libraries = run.workspace / "libraries"
+    words = [PYTHON_INSIDE, "-m", "pip", "install", "-q", "--disable-pip-version-check", "--target", str(libraries)]
+    subprocess.run([*words, "requests", "httpx"], check=True, timeout=120, stdin=subprocess.DEVNULL)
+
+    def answer(handler: Any) -> None:
+        body = json.dumps({"name": "greeting", "dist-tags": {"latest": "1.0.0"}, "versions": {"1.0.0": {}}}).encode()
+        handler.send_response(200)
+        handler.send_header("Content-Type", "application/json")
+        handler.send_header("Content-Length", str(len(body)))
+        handler.end_headers()
+        handler.wfile.write(body)
+
+    server = start.server("api.test", answer=answer)
+    there = url(server.port, "/greeting")
+    (run.workspace / "package").mkdir()
+    (run.workspace / "package" / "package.json").write_text('{"name": "greeting", "version": "1.0.1"}')
+    script = (
+        f"export PYTHONPATH={libraries}; {PYTHON_INSIDE} -c '{REQUESTS}' {there}; "
+        f"{PYTHON_INSIDE} -c '{HTTPX}' {there}; "
+        "npm view greeting dist-tags.latest; cd package && npm publish --loglevel error"
+    )
+    registry = f"https://api.test:{server.port}/"
+    (run.workspace / "package" / ".npmrc").write_text(f"//api.test:{server.port}/:_authToken={'x' * 20}\n")
+    env = {"npm_config_registry": registry, "npm_config_update_notifier": "false", "npm_config_fetch_retries": "0"}
+    ran = run("-a", "never", "--timeout", "60", "--allow", "@npm-install", "--", "sh", "-c", script, env=env)
+    assert ran.output.split()[:2] == ["200", "200"], ran.output + ran.err
+    assert "1.0.0" in ran.output
+    assert ran.status != 0 and "method_not_allowed" in ran.reasons, ran.output + ran.err
+    assert {each[0] for each in server.seen} == {"GET"}
 
 
 def test_a_refusal_inside_tls_is_an_observation(run: Any, start: Any) -> None:

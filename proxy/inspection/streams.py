@@ -114,7 +114,8 @@ class Http1Client(_http1.Http1Client):
     def read_headers(self, event: Any) -> Commands:
         """See mitmproxy."""
         yield from super().read_headers(event)
-        if self.state == self.read_headers and len(self.buf) > DEFAULT.head and self.stream_id is not None:
+        this: Any = self
+        if this.state == this.read_headers and len(self.buf) > DEFAULT.head and self.stream_id is not None:
             code = http_layers.ErrorCode.GENERIC_SERVER_ERROR
             error = http_layers.ResponseProtocolError(self.stream_id, "The server's response head is too long.", code)
             yield commands.CloseConnection(self.conn)
