@@ -33,9 +33,9 @@ def data(report: Report) -> dict[str, Any]:
 def wanted(report: Report) -> list[str]:
     """Entries for `network.allow` that would allow what no rule allowed. What a deny refused is not among them."""
     places = [
-        Seen(row.place.host, row.place.port)
+        Seen(row.place.host, row.place.rule_port)
         for row in report.refused()
-        if row.place.reason in ("not_allowed", "port_not_allowed", "not_answered")
+        if row.place.reason in ("not_allowed", "port_not_allowed", "not_answered") and row.place.protocol != "udp"
     ]
     try:
         return [str(each.entry) for each in learn(places)]

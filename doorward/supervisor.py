@@ -388,7 +388,8 @@ class Supervisor:
                 refusals.append(payload)
             elif kind == "network":
                 log.network(payload)
-                if payload["decision"] == "allow" and payload["reason"] != "allowed":
+                observed = payload["decision"] == "allow" and payload["reason"] != "allowed"
+                if observed and payload["protocol"] != "dns":  # a name is no place yet
                     watched.append(payload)
             else:
                 log.event(payload)

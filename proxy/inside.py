@@ -23,9 +23,7 @@ def add(server: Server, brought: Handover) -> None:
     if sock is None:
         server.sink.post(server.run, [records.no_capture(brought.refused)])
     elif brought.kind == "diagnosis":
-        from doorward.proxy.attribution import Attribution
-
-        server.attribution = Attribution(sock, brought.root)
+        server.diagnosis = sock, brought.root
     elif brought.kind == "transparent":
         server.has_ipv6 = server.has_ipv6 or sock.family == _socket.AF_INET6
         server.add_listener(sock, _captured)

@@ -66,7 +66,8 @@ class Server:
         self.policy = policy
         self.sink = sink
         self.via = via
-        self.attribution: Attribution | None = None  # who asks; for a sandbox of ours
+        self.diagnosis: tuple[_socket.socket, int] | None = None  # see `attribution`; for a sandbox of ours
+        self._attribution: Attribution | None = None
         self.stand_ins: StandIns | None = None  # addresses that stand for names inside
         self.names: NameServer | None = None  # the sandbox's name server
         self.publisher: Publisher | None = None  # servers inside that the host may reach
@@ -85,6 +86,15 @@ class Server:
         self._room: Promise[None] | None = None  # set while the limit of connections is reached
         self._empty: Promise[None] | None = None  # set while a drain waits for the last connection
         self._end: Promise[None] = Promise(self.loop)
+
+    @property
+    def attribution(self) -> Attribution | None:
+        """Who asks; None for a door that is no sandbox's."""
+        if self._attribution is None and self.diagnosis is not None:
+            from doorward.proxy.attribution import Attribution  # with the first that asks: many runs have none
+
+            self._attribution = Attribution(*self.diagnosis)
+        return self._attribution
 
     @property
     def connections(self) -> int:
@@ -151,8 +161,8 @@ class Server:
                 connection.channel.close()
             for service in self._services:
                 service.close()
-            if self.attribution is not None:
-                self.attribution.close()
+            if self.diagnosis is not None:
+                (self._attribution or self.diagnosis[0]).close()
             if self.publisher is not None:
                 self.publisher.close()
             self.pool.close()

@@ -27,6 +27,14 @@ class Place(NamedTuple):
     reason: str
     rule: str | None
     observed: bool
+    protocol: str = ""
+    """`udp` for datagrams, `dns` for a name that was refused when it was looked up; else nothing."""
+
+    @property
+    def rule_port(self) -> int:
+        """The port a rule about it names. Of a name that was refused when it was looked up none is known: one of those
+        that a rule opens without a port."""
+        return 443 if self.protocol == "dns" else self.port
 
     @property
     def refused(self) -> bool:
@@ -98,6 +106,9 @@ class Report(NamedTuple):
         return sorted(rows, key=lambda row: -(row.bytes_up + row.bytes_down))
 
 
+_ASKED_IN_PASSING = ("HTTPS", "SVCB", "PTR")
+"""Types of DNS records that clients ask for beside an address, and do without."""
+
 _STRENGTH = {"none": 0, "env-only": 1, "kernel": 2}
 
 
@@ -144,11 +155,15 @@ def _place(record: Mapping[str, Any]) -> Place | None:
     host, port, decision = record.get("host"), record.get("port"), record.get("decision")
     if not isinstance(host, str) or not isinstance(port, int) or not isinstance(decision, str):
         return None
+    protocol = record.get("protocol")
+    if protocol == "dns" and (decision == "allow" or record.get("method") in _ASKED_IN_PASSING):
+        return None  # no place was reached, nor was one meant to be
     rule = record.get("rule")
     reason = str(record.get("reason"))
     # an allow for any other reason is one of a run that only watched
     watched = decision == "allow" and reason != "allowed"
-    return Place(host, port, decision, reason, rule if isinstance(rule, str) else None, watched)
+    kind = protocol if protocol in ("udp", "dns") else ""
+    return Place(host, port, decision, reason, rule if isinstance(rule, str) else None, watched, kind)
 
 
 def _weaken(weakest: dict[str, str], enforcement: object) -> None:

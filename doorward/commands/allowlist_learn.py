@@ -77,6 +77,8 @@ def main(args: list[str]) -> int:
 
 
 def _used(row: Row, with_refused: bool) -> bool:
+    if row.place.protocol == "udp":
+        return False  # rules for datagrams are few, and written by hand
     if row.place.decision == "allow":
         # a name that never resolved was not reached; watched or not, a rule for it would be a guess
         return row.failed < row.connections or row.bytes_down > 0
@@ -89,7 +91,7 @@ def _learned(used: Sequence[Row], parsed: Parsed, in_force: RuleSet) -> list[_Ru
         raise UsageError(f"doorward allowlist learn: --wildcards takes a number of names from 2 on, not {wildcards!r}")
     rows: dict[tuple[str, int], list[Row]] = {}
     for row in used:
-        rows.setdefault((row.place.host, row.place.port), []).append(row)
+        rows.setdefault((row.place.host, row.place.rule_port), []).append(row)
     seen = []
     for (host, port), many in rows.items():
         methods = tuple(method for row in many for method in row.methods)
@@ -125,7 +127,7 @@ def _covered(learned: Learned, in_force: RuleSet) -> str:
 
 
 def _unused(used: Iterable[Row], in_force: RuleSet) -> list[str]:
-    took = {_decision_rule(in_force, row.place.host, row.place.port) for row in used}
+    took = {_decision_rule(in_force, row.place.host, row.place.rule_port) for row in used}
     return [rule.text for rule in in_force.allow if rule.text not in took]
 
 
@@ -135,7 +137,7 @@ def _check(path: str, used: Sequence[Row], as_json: bool) -> int:
         there = RuleSet.build(parse_rules(entries, "allow", Origin("file", path)), ())
     except (MalformedRule, MalformedRules) as error:
         raise UsageError(printable_lines(f"doorward: {path}: {error}")) from None
-    missing = [row for row in used if not _decision_rule(there, row.place.host, row.place.port)]
+    missing = [row for row in used if not _decision_rule(there, row.place.host, row.place.rule_port)]
     places = list(dict.fromkeys(_place(row) for row in missing))
     unused = _unused(used, there)
     if as_json:
@@ -148,7 +150,7 @@ def _check(path: str, used: Sequence[Row], as_json: bool) -> int:
 
 def _place(row: Row) -> str:
     host = row.place.host
-    return authority_text(parse_host(f"[{host}]" if ":" in host else host), row.place.port)
+    return authority_text(parse_host(f"[{host}]" if ":" in host else host), row.place.rule_port)
 
 
 def _entries_of(path: str) -> list[str | Mapping[str, object]]:

@@ -297,3 +297,15 @@ def test_nftables_that_is_refused_is_said_and_the_run_goes_on(doorward: Any, spe
     assert document["exit_code"] == 0 and server.touched == 0
     assert any("nftables" in note and "not captured" in note for note in document["notes"]), document
     assert b"nftables" in done.stderr
+
+
+def test_what_was_only_watched_becomes_rules_for_places_not_for_look_ups(
+    doorward: Any, speaker: Callable[..., Any]
+) -> None:
+    server = speaker(b"banner")
+    hosts = ("-c", 'network.hosts={"a.test" = "127.0.0.1"}')
+    seen = doorward.run("--observe", *hosts, "--", "/usr/bin/python3", "-c", DIAL, f"a.test:{server.port}")
+    assert dialled(seen.out)[0] == ["banner"], seen
+    session = seen.document["session"]
+    learned = doorward._run(doorward.argv("allowlist", "learn", "--json", session)[1:], {})
+    assert [each["rule"] for each in json.loads(learned.stdout)["rules"]] == [f"a.test:{server.port}"], learned

@@ -58,3 +58,15 @@ def test_records_of_another_shape_are_passed_over() -> None:
     lines = [Line("network", {"host": 3}), Line("network", {}), network("a.test", process="curl", requests="many")]
     (row,) = report([("s", lines)]).rows
     assert (row.requests, [*row.processes]) == (0, [])
+
+
+def test_a_name_that_was_looked_up_is_no_place_and_one_that_was_refused_is() -> None:
+    lines = [
+        network("a.test", 53, protocol="dns", method="A"),
+        network("w.test", 53, protocol="dns", method="A", reason="not_allowed"),
+        network("a.test", 53, "deny", protocol="dns", method="HTTPS", reason="not_allowed"),
+        network("b.test", 53, "deny", protocol="dns", method="A", reason="not_allowed"),
+        network("c.test", 123, protocol="udp", method=""),
+    ]
+    places = [row.place for row in report([("s", lines)]).rows]
+    assert [(place.host, place.protocol) for place in places] == [("b.test", "dns"), ("c.test", "udp")]
