@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from doorward.sessions import items
+from doorward.sessions import items, lookup
 from doorward.sessions.home import Home
 from doorward.sessions.lookup import SessionAmbiguous, SessionNotFound, find_session
 from doorward.sessions.rollout import Rollout
@@ -131,3 +131,32 @@ def test_a_file_nobody_can_read_is_found_by_its_id(home: Home, write: Callable[.
     """Opening it will say what is wrong."""
     path = write("019ad1d2-0000-7000-8000-000000000001", b"")
     assert find_session(home, "019ad1d2-0000-7000-8000-000000000001").path == path
+
+
+@pytest.mark.parametrize("name", ["plain", "ünï", 'q"uo\\te', "a/b", "tab\tname", "\udcff", "日本"])
+def test_whatever_the_name_is_written_with(home: Home, new: New, name: str) -> None:
+    """In the first record, in a rename far from it, and before a torn end."""
+    first = new(3, name=name)
+    assert find_session(home, name).path == first
+    with Rollout.open(home, first) as rollout:
+        rollout.append(*items.renamed(rollout.id, "other"))
+    second = new(1)
+    with Rollout.open(home, second) as rollout:
+        rollout.append(*items.renamed(rollout.id, name))
+        for _ in range(50):
+            rollout.append("network", {"text": "x" * 1000})
+    with open(second, "ab") as file:
+        file.write(b'{"torn')
+    assert find_session(home, name).path == second
+    assert find_session(home, "other").path == first
+
+
+def test_files_without_the_name_are_hardly_looked_at(home: Home, new: New, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of 20,000 sessions by name in half a second: only those that hold its bytes are read as sessions."""
+    for number in range(20):
+        new(1, name=f"name-{number}")
+    read = []
+    real = lookup.summarise
+    monkeypatch.setattr(lookup, "summarise", lambda found: read.append(found.path) or real(found))
+    found = find_session(home, "name-7")
+    assert read == [found.path]
