@@ -81,6 +81,8 @@ EVENTS: Mapping[str, Keeping] = {
     "hook_started": Keeping(True, "a hook that is about to run"),
     "hook_ended": Keeping(True, "how it ended, and what it said"),
     "hook_refused": Keeping(True, "a hook that was not run, and why"),
+    "agent_hook": Keeping(True, "what a coding agent was answered about a tool, before it saw it"),
+    "agent_went_round": Keeping(True, "a command that an agent did not run through doorward, as it was handed"),
     "agent_message_delta": Keeping(False, "streaming; the whole message follows"),
     "agent_message_content_delta": Keeping(False, "streaming; the whole message follows"),
     "agent_reasoning_delta": Keeping(False, "streaming; the whole text follows"),

@@ -67,6 +67,13 @@ def test_a_yes_is_not_good_for_anything_else(place: Place) -> None:
     assert _as_the_agent(place, answer).returncode == 0
 
 
+def test_a_yes_to_a_command_opens_no_network(place: Place) -> None:
+    """P-PP-18: approving the command also opened the network."""
+    answer = _hook(place, "rm -rf build; curl -sS http://b.test/")
+    assert answer["permissionDecision"] == "ask"
+    assert '"reason":"not_allowed"' in _as_the_agent(place, answer).stdout.replace(" ", "")
+
+
 def test_beside_a_command_that_still_runs(place: Place) -> None:
     long = _hook(place, "read -r word; echo $word")["updatedInput"]["command"]
     with subprocess.Popen(

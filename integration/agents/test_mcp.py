@@ -129,6 +129,24 @@ def test_long_output_comes_in_pages(place: Place, lines: int) -> None:
     _driven(place, doorward("mcp"), steps)
 
 
+def test_a_call_that_is_cancelled_ends_its_command_and_the_session_goes_on(place: Place) -> None:
+    fifo = place.project / "fifo"
+    os.mkfifo(fifo)
+
+    async def steps(call: Call, session: Any) -> None:
+        first = await call("exec", command="echo hi")
+        waiting = asyncio.create_task(call("exec", command="exec 3> fifo; echo here >&3; exec sleep 600"))
+        with await asyncio.to_thread(fifo.open) as alive:
+            assert await asyncio.to_thread(alive.readline) == "here\n"
+            waiting.cancel()
+            # the end of the file is the end of the last process that holds it
+            assert await asyncio.to_thread(alive.read) == ""
+        after = await call("exec", command="echo on")
+        assert (after["output"], after["session"], after["turn"]) == ("on\n", first["session"], 3)
+
+    _driven(place, doorward("mcp"), steps)
+
+
 def test_without_the_sdk_the_remedy_is_named(place: Place) -> None:
     (place.base / "mcp.py").write_text("raise ModuleNotFoundError('mcp')")
     done = place.run(*doorward("mcp"), PYTHONPATH=str(place.base))
