@@ -248,7 +248,8 @@ class SessionLog:
 
     def event(self, payload: Mapping[str, Any]) -> None:
         """Anything else that is kept, as an `event_msg`."""
-        self._append(items.event(self.turn, payload))
+        # what an agent's hook asks or reviews comes before its turn
+        self._append(items.event(self.turn, payload) if self.turn else ("event_msg", dict(payload)))
 
     def observe(
         self,

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import pytest
 
 from doorward.agents.rollouts import folder_of
@@ -196,7 +197,11 @@ def test_an_agent_that_asks_its_person_gets_a_secret_for_exactly_that(agent: Age
     kept = [path.read_text() for path in Path(agent.home.approvals, "yes").iterdir()]
     assert len(kept) == 1
     assert secret not in "".join([*kept, *(path.read_text() for path in agent.rollouts())])
-    assert [each["payload"]["channel"] for each in agent.records() if each["payload"].get("type") == "approval_asked"]
+    asked = [each["payload"] for each in agent.records() if each["payload"].get("type") == "approval_asked"]
+    assert [each["channel"] for each in asked] == ["claude-code"]
+    schema = json.loads((Path(__file__).parents[3] / "docs" / "schema" / "rollout.schema.json").read_text())
+    for record in agent.records():
+        jsonschema.validate(record, schema)
 
 
 def test_the_secret_is_good_once_for_one_action_for_a_while(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
