@@ -6,13 +6,24 @@ unknown word, and outside quotes any number of them, as is a glob. Aliases, `sou
 the like make everything uncertain, since from then on a name can mean anything.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 from doorward.gates.command_knowledge import program_name
 from doorward.gates.command_part import ANYTHING, Part, Word
 from doorward.gates.known_commands import HARMLESS_TARGETS
+from doorward.gates.shell_nodes import (
+    BASHISMS,
+    CHANGING,
+    CONTAINERS,
+    MOVING,
+    PLAIN_SHELLS,
+    RESERVED,
+    TEXT,
+    ZSH_PREFIXES,
+)
+from doorward.gates.shell_variables import named, plain_variables
 from doorward.gates.shell_words import Words
 from doorward.gates.unfolding import DEEPEST, MOST_PARTS, Surroundings, feeds_interpreter, unfold_words
 from doorward.gates.wording import plain
@@ -24,48 +35,6 @@ LONGEST: Final = 64 << 10
 """Bytes of a script that is read; a longer one is not understood. Nobody reads it either."""
 _DEEPEST_NODE: Final = 120
 """Nesting of a tree that is followed."""
-
-# What a node is but the commands in it: they are found below it.
-_CONTAINERS: Final = frozenset(
-    ("program", "list", "pipeline", "subshell", "compound_statement", "do_group", "if_statement", "elif_clause",
-     "else_clause", "while_statement", "case_statement", "case_item", "negated_command", "for_statement",
-     "c_style_for_statement", "redirected_statement", "function_definition", "test_command", "ternary_expression",
-     "variable_assignments", "command_substitution", "process_substitution", "string", "concatenation",
-     "expansion", "arithmetic_expansion", "binary_expression", "unary_expression", "parenthesized_expression",
-     "postfix_expression", "array", "subscript", "herestring_redirect", "heredoc_body")
-)  # fmt: skip
-_TEXT: Final = frozenset(
-    ("word", "string_content", "raw_string", "ansi_c_string", "translated_string", "number", "variable_name",
-     "special_variable_name", "simple_expansion", "comment", "heredoc_start", "heredoc_end", "heredoc_content",
-     "file_descriptor", "test_operator", "regex", "extglob_pattern", "brace_expression", "command_name")
-)  # fmt: skip
-# Commands of a shell after which a name can mean anything.
-_CHANGING: Final = {
-    "alias": "it defines an alias",
-    "unalias": "it changes an alias",
-    "source": "it runs the lines of another file",
-    ".": "it runs the lines of another file",
-    "enable": "it changes what the shell's own commands are",
-    "hash": "it changes where programs are found",
-    "shopt": "it changes how the shell reads",
-    "bind": "it ties commands to keys",
-    "complete": "it ties commands to completion",
-}
-_RESERVED: Final = frozenset(
-    ("!", "{", "}", "case", "do", "done", "elif", "else", "esac", "fi", "for", "if", "in", "then", "until", "while",
-     "function", "select", "[[", "]]")
-)  # fmt: skip
-"""Words that are no command where one could stand (POSIX.1-2024, 2.4)."""
-_BASHISMS: Final = frozenset(
-    ("ansi_c_string", "test_command", "herestring_redirect", "process_substitution", "array", "c_style_for_statement",
-     "brace_expression", "translated_string", "extglob_pattern")
-)  # fmt: skip
-"""What a plain sh reads otherwise than bash, or not at all: `[[ a && rm x ]]` runs rm there."""
-_PLAIN_SHELLS: Final = frozenset(("sh", "dash", "ash"))
-_ZSH_PREFIXES: Final = frozenset(("-", "foreach", "nocorrect", "noglob", "repeat"))
-"""Words before a command that only zsh knows (zshmisc(1), "PRECOMMAND MODIFIERS", "ALTERNATE FORMS")."""
-_ASSIGNING: Final = frozenset(("read", "mapfile", "readarray", "getopts", "eval", "source", ".", "printf", "let"))
-_MOVING: Final = frozenset(("cd", "pushd", "popd", "chdir"))
 
 _parser: "Parser | None" = None
 
@@ -111,7 +80,7 @@ class _Reading:
         self.parts: list[Part] = []
         self.doubt = _odd_bytes(source)
         self._source = source
-        self._plain = shell in _PLAIN_SHELLS
+        self._plain = shell in PLAIN_SHELLS
         self._zsh = shell == "zsh"
         self._more: dict[int, list[Node]] = {}
         self._around = around
@@ -119,7 +88,7 @@ class _Reading:
         self._env: Mapping[str, str] = around.env
         self._moved = around.moved
         # only where the text could hold what is looked for
-        nodes = list(_named(root)) if b"$" in source or b"(" in source or b"function" in source else []
+        nodes = list(named(root)) if b"$" in source or b"(" in source or b"function" in source else []
         removes = any(node.type == "unset_command" for node in nodes)
         # functions that are certain to be there from some byte on; their bodies are judged where they stand
         self._functions = {
@@ -131,39 +100,13 @@ class _Reading:
         uncertain = removes or b"((" in source or b"IFS" in source
         sets_home = b"HOME=" in source
         self._words = Words(
-            shell, {} if uncertain else self._plain_variables(nodes), "" if uncertain or sets_home else around.home
+            shell, {} if uncertain else plain_variables(shell, nodes), "" if uncertain or sets_home else around.home
         )
 
     @property
     def odd_words(self) -> str:
         """Why a word cannot be what the grammar says, or ""."""
         return "the grammar takes what no word can hold for part of one" if self._words.odd else ""
-
-    def _plain_variables(self, nodes: "list[Node]") -> "dict[bytes, tuple[int, Node]]":
-        """Variables that are set once, at the top, to one word; each with where."""
-        assigned: dict[bytes, list[Node]] = {}
-        for node in nodes:
-            if (
-                node.type == "command_name"
-                and node.text is not None
-                and node.text.decode("utf-8", "replace") in _ASSIGNING
-            ):
-                return {}
-            if node.type in ("variable_assignment", "for_statement", "c_style_for_statement", "select_statement"):
-                name = node.child_by_field_name("name") or node.child_by_field_name("variable")
-                if name is not None and name.text is not None:
-                    assigned.setdefault(name.text, []).append(node)
-        found: dict[bytes, tuple[int, Node]] = {}
-        for variable, places in assigned.items():
-            node = places[0]
-            value = node.child_by_field_name("value")
-            # not behind `&&`, not in a branch or a loop: it happens, and happens once
-            plain_sight = node.parent is not None and node.parent.type == "program"
-            if len(places) == 1 and node.type == "variable_assignment" and plain_sight and value is not None:
-                if b"+=" in (node.text or b"")[: len(variable) + 2]:
-                    continue
-                found[variable] = (node.end_byte, value)
-        return found
 
     # --- the tree ----------------------------------------------------------------------------------------------------
 
@@ -177,7 +120,7 @@ class _Reading:
             return
         if kind == "test_command" and not (node.text or b"").startswith(b"[["):
             self._bracketed(node)
-        elif self._plain and kind in _BASHISMS:
+        elif self._plain and kind in BASHISMS:
             self._differs()
         if kind == "command":
             self._command(node, depth)
@@ -190,12 +133,12 @@ class _Reading:
             self._pipeline(node, depth)
         elif kind == "variable_assignment":
             self._assign(node, depth)
-        elif kind in _TEXT:
+        elif kind in TEXT:
             self._expansions_in(node, depth)
         else:
             if kind == "ERROR" or node.is_missing:
                 self.doubt = self.doubt or "the grammar cannot read all of the script"
-            elif kind not in _CONTAINERS:
+            elif kind not in CONTAINERS:
                 self.doubt = self.doubt or f"{kind.replace('_', ' ')} is not understood"
             for child in self._children(node):
                 self.walk(child, depth + 1)
@@ -468,7 +411,7 @@ class _Reading:
         if not words:
             return
         first = words[0]
-        if isinstance(first, str) and ("=" in first or first in _RESERVED):
+        if isinstance(first, str) and ("=" in first or first in RESERVED):
             self.doubt = self.doubt or "the grammar does not read its lines as a shell does"
         if self._is_function(first, at):
             return
@@ -484,27 +427,18 @@ class _Reading:
             return
         first = words[0]
         if isinstance(first, str):
-            if self._zsh and first in _ZSH_PREFIXES:
+            if self._zsh and first in ZSH_PREFIXES:
                 self.doubt = self.doubt or f"{first} stands before a command in zsh"
-            if first in _CHANGING:
-                self.doubt = self.doubt or _CHANGING[first]
+            if first in CHANGING:
+                self.doubt = self.doubt or CHANGING[first]
             if first == "exec" and len(words) == 1:
                 return
-            if first in _MOVING:
+            if first in MOVING:
                 self._moved = True
                 self._now = None
         self.parts += unfold_words(words, around)
         if isinstance(first, str) and program_name(first) in ("eval", "trap") and self._functions:
             self.doubt = self.doubt or f"{first} can call a function of the script"
-
-
-def _named(root: "Node") -> "Iterator[Node]":
-    ahead = [root]
-    while ahead:
-        node = ahead.pop()
-        yield node
-        if node.named_child_count:
-            ahead += node.named_children
 
 
 def _odd_bytes(source: bytes) -> str:
