@@ -67,9 +67,9 @@ class Words:
             return text
         return None if quoted else ...
 
-    def _bare(self, text: str) -> Word:
-        """A word without quotes: escapes removed, `~` and anything that expands left unknown."""
-        if text.startswith("#"):
+    def _bare(self, text: str, *, begins: bool = True) -> Word:
+        """A word without quotes, or a piece of one: escapes removed, `~` and anything that expands left unknown."""
+        if begins and text.startswith("#"):
             self.odd = True  # where a word begins it begins a comment
         if not _ODD.isdisjoint(text):
             self.odd = self.odd or any(
@@ -78,9 +78,9 @@ class Words:
         if "\\" not in text:
             if any(char in _GLOB for char in text) and text != "[":
                 return ...
-            if self._home and (text == "~" or text.startswith("~/")):
+            if begins and self._home and (text == "~" or text.startswith("~/")):
                 return self._home + text[1:]
-            if text.startswith("~") or ":~" in text or "=~" in text:
+            if (begins and text.startswith("~")) or ":~" in text or "=~" in text:
                 return None
             if "{" in text and ("," in text or ".." in text):
                 return ...
@@ -96,7 +96,7 @@ class Words:
                 escaped = True
             elif char in _GLOB or char == "{" or (self._zsh and char in "^#(="):
                 return ...
-            elif char == "~" and not kept:
+            elif char == "~" and not kept and begins:
                 return None
             else:
                 kept.append(char)
@@ -136,8 +136,11 @@ class Words:
         for child in node.children:
             if child.start_byte != end:
                 return ...
-            end = child.end_byte
-            word = self.of(child) if child.is_named else self._bare((child.text or b"").decode("utf-8", "replace"))
+            begins, end = child.start_byte == node.start_byte, child.end_byte
+            if child.type == "word" and not begins and not child.named_child_count:
+                word = self._bare((child.text or b"").decode("utf-8", "surrogateescape"), begins=False)
+            else:
+                word = self.of(child) if child.is_named else self._bare((child.text or b"").decode("utf-8", "replace"))
             if word is ...:
                 return ...
             if word is None:

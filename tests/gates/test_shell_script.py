@@ -245,6 +245,7 @@ def test_words_are_as_the_shell_makes_them(shell: Shell) -> None:
         "a='x y'; ls $a \"$a\"": ("ls", ..., "x y"),
         "ls \"\" ''": ("ls", "", ""),
         "ls \\*": ("ls", "*"),
+        "ls ''~ 'a'~/b 'c'#d": ("ls", "~", "a~/b", "c#d"),
     }
     for script, expected in cases.items():
         found = [part.words for part in parts(shell, script) if part.words[:1] == ("ls",)]
