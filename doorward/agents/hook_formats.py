@@ -30,6 +30,9 @@ AGENTS = ("claude-code", "codex", "generic")
 GENERIC_VERSION = 1
 """Of the generic format. An event with another number is one nobody can judge."""
 
+_UNASKED = ("bypassPermissions", "dontAsk")
+"""Modes in which Claude Code asks nobody: a yes would be nobody's."""
+
 _MOMENTS = {
     "PreToolUse": Moment.BEFORE,
     "PostToolUse": Moment.AFTER,
@@ -62,7 +65,7 @@ def _hook(agent: str, document: Mapping[str, Any]) -> Event:
         call=call if isinstance(call, str) else "",
         tool_input=arguments,
         use=tool_use(tool, arguments) if moment is Moment.BEFORE else _used(tool, arguments),
-        can_ask=agent == "claude-code",
+        can_ask=agent == "claude-code" and document.get("permission_mode") not in _UNASKED,
         failed=name == "PostToolUseFailure",
         planning=document.get("permission_mode") == "plan",
         output=document.get("tool_response", document.get("error")),

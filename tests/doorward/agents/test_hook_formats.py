@@ -55,6 +55,13 @@ def test_claude_code() -> None:
     assert event.reference == "claude-code:abc123"
 
 
+@pytest.mark.parametrize(
+    ("mode", "asks"), [("acceptEdits", True), ("plan", True), ("bypassPermissions", False), ("dontAsk", False)]
+)
+def test_a_yes_that_nobody_gave_is_none(mode: str, asks: bool) -> None:
+    assert read_event("claude-code", CLAUDE | {"permission_mode": mode}).can_ask is asks
+
+
 def test_codex_cannot_ask() -> None:
     event = read_event("codex", CODEX)
     assert event.use.command == "echo hello"
