@@ -427,7 +427,7 @@ class _Reading:
             return
         first = words[0]
         if isinstance(first, str):
-            if self._zsh and first in ZSH_PREFIXES:
+            if self._zsh and (first in ZSH_PREFIXES or first.startswith("!")):  # `ls &!rm`: rm runs
                 self.doubt = self.doubt or f"{first} stands before a command in zsh"
             if first in CHANGING:
                 self.doubt = self.doubt or CHANGING[first]

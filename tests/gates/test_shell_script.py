@@ -266,7 +266,7 @@ def test_brackets_are_a_command(shell: Shell) -> None:
     assert ("rm", "x", "]") in [part.words for part in parts(shell, "[ a && rm x ]")]
 
 
-@pytest.mark.parametrize("script", ["repeat 3 rm x", "noglob rm x", "for x (a b) rm $x"])
+@pytest.mark.parametrize("script", ["repeat 3 rm x", "noglob rm x", "for x (a b) rm $x", "ls &!rm x"])
 def test_forms_that_only_zsh_knows_are_a_doubt(shell: Shell, script: str) -> None:
     assert any(part.words == (None, ...) for part in parts(shell, script, "zsh"))
 
