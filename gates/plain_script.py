@@ -10,9 +10,12 @@ from typing import Final
 
 from doorward.gates.known_commands import SHELLS
 
-_WORD: Final = r"(?:[A-Za-z0-9_@%+:,./-][A-Za-z0-9_@%+=:,./-]*|'[^'\n]*'|\"[^\"\\$`!\n]*\")+"
+_BARE: Final = "[A-Za-z0-9_@%+=:,./-]"
+_WORD: Final = rf"(?:(?!=){_BARE}+(?!{_BARE})|'[^'\n]*'|\"[^\"\\$`!\n]*\")+"
 """Characters that mean themselves to every shell, and text between quotes in which nothing is expanded (POSIX shell
-command language, 2.2)."""
+command language, 2.2). Bare characters are taken to the last: a word could else be cut in as many ways as it has
+letters, and a script that does not match would be tried in all of them. (Possessive quantifiers say the same, but not
+to every Python 3.11.)"""
 
 _SCRIPT: Final = re.compile(rf"[ \t]*{_WORD}(?:[ \t]+{_WORD})*[ \t]*\n?")
 _WORDS: Final = re.compile(_WORD)

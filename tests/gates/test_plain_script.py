@@ -61,3 +61,11 @@ def test_the_shell_itself_agrees() -> None:
     assert unwrapped(("sh", "-c", script)) == ("printf", "%s.", "a b", "c d", "e=f", "--g=h", "ijk")
     done = subprocess.run(["sh", "-c", script], capture_output=True, check=True, timeout=20)
     assert done.stdout == b"a b.c d.e=f.--g=h.ijk."
+
+
+def test_a_long_script_that_is_no_plain_command_is_told_at_once() -> None:
+    """However long its words are: none is cut in every possible way."""
+    script = "a" * 10_000 + " " + "b/c" * 10_000 + ";"
+    assert unwrapped(("sh", "-c", script)) == ("sh", "-c", script)
+    quoted = "'x'" * 2_000 + ";"
+    assert unwrapped(("sh", "-c", quoted)) == ("sh", "-c", quoted)
