@@ -67,7 +67,7 @@ def _probe() -> tuple[str, Mapping[str, tuple[frozenset[str], str]]]:
 
 def examine() -> Examination:
     """Looks at everything, by trying it."""
-    configured = [_python(), *_configuration()]
+    configured = [_python(), _inspection(), *_configuration()]
     if sys.platform != "linux":
         return _examined(configured, [], *_try_out())
     from doorward.launcher.machine_probes import probe_machine
@@ -92,6 +92,21 @@ def _examined(
 
 def _python() -> Check:
     return Check("python", None, f"{sys.version.split()[0]} ({sys.executable})")
+
+
+def _inspection() -> Check:
+    """Whether this interpreter can inspect; most runs need it not."""
+    from doorward.errors import UsageError
+    from doorward.inspection_process import interpreter
+
+    try:
+        interpreter(None)
+    except UsageError as error:
+        found, _, remedy = str(error).removeprefix("doorward: ").partition("; ")
+        return Check("inspection", None, found, remedy)
+    from importlib.metadata import version
+
+    return Check("inspection", True, f"by mitmproxy {version('mitmproxy')}")
 
 
 def _configuration() -> list[Check]:

@@ -34,6 +34,8 @@ def test_where_runs_are_enforced_it_says_so(doorward: Any) -> None:
         assert _named(document, name)["ok"] is True, name
     for name in ("container", "AppArmor", "landlock", "control groups", "nftables", "TUN", "user namespaces"):
         assert _named(document, name)["ok"] is not False, name
+    inspection = _named(document, "inspection")  # where it is not, runs without it are as enforced
+    assert inspection["ok"] is True or "pip install" in inspection["remedy"]
     assert (document["ok"], document["level"]) == (True, "full")
     assert document["enforcement"] == dict.fromkeys(LAYERS, "kernel")
     assert "fully enforced" in doorward("doctor").out.decode()
