@@ -13,7 +13,7 @@ import _socket
 from ipaddress import IPv4Address, IPv6Address
 from typing import TYPE_CHECKING, Final
 
-from doorward.allowlists.host import Host, address_host, host_text
+from doorward.allowlists.host import address_host
 from doorward.proxy import records
 from doorward.proxy.admission import Unreachable
 from doorward.proxy.http1_write import simple_response
@@ -49,8 +49,9 @@ async def serve_captured(connection: Connection) -> None:
         return
     ip, port = original
     connection.original = original
-    host = address_host(ip)
-    await serve_tunnel(connection, PROTOCOL, host, port, CapturedAnswers(connection, host, port), b"")
+    name = None if server.stand_ins is None else server.stand_ins.name_of(ip)
+    answers = CapturedAnswers(connection, name or str(ip), port)
+    await serve_tunnel(connection, PROTOCOL, address_host(ip), port, answers, b"")
 
 
 def original_destination(sock: _socket.socket) -> tuple[IP, int] | None:
@@ -72,9 +73,9 @@ def original_destination(sock: _socket.socket) -> tuple[IP, int] | None:
 class CapturedAnswers:
     """What a redirected client is told, in what seems to be its protocol."""
 
-    def __init__(self, connection: Connection, host: Host, port: int) -> None:
+    def __init__(self, connection: Connection, host: str, port: int) -> None:
         self._connection = connection
-        self._host = host_text(host)
+        self._host = host
         self._port = port
 
     def established(self) -> bytes:

@@ -62,6 +62,17 @@ def test_the_command_is_the_user_and_the_records_stay_roots(doorward: Any, work:
 
 
 @as_root
+def test_what_knows_no_proxy_is_captured_for_the_user_too(doorward: Any, work: Path) -> None:
+    ask = "getent hosts a.test; curl -sS --noproxy '*' http://a.test:9/"
+    hosts = ("--allow", "a.test:9", "-c", 'network.hosts={"a.test" = "127.0.0.1"}')
+    seen = doorward("run", "--json", "--user", NAME, *hosts, "--", "sh", "-c", ask, cwd=work)
+    first, answer = seen.document["output"].splitlines()
+    assert first.split()[1] == "a.test"
+    assert json.loads(answer)["host"] == "a.test" and json.loads(answer)["error"] == "upstream-failed"
+    assert seen.document["notes"] == []
+
+
+@as_root
 def test_the_output_without_json_goes_through(doorward: Any, work: Path) -> None:
     seen = doorward("run", "--user", NAME, "--", "sh", "-c", "echo out > /dev/stdout; echo err > /dev/stderr", cwd=work)
     assert (seen.status, seen.out, seen.err) == (0, b"out\n", "err\n")
