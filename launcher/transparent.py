@@ -30,6 +30,7 @@ _NETLINK_SOCK_DIAG = 4
 _NETLINK_NETFILTER = 12
 _IP_PKTINFO = 8  # <linux/in.h>
 _IPV6_RECVPKTINFO = 49  # <linux/in6.h>
+_IPV6_FREEBIND = 78
 _DNS = 53
 _BACKLOG = 1024
 _PATIENCE_S = 2.0
@@ -104,6 +105,8 @@ def datagrams(family: int, address: str, port: int) -> Socket:
         if family == AF_INET6:
             made.setsockopt(IPPROTO_IPV6, IPV6_V6ONLY, 1)
             made.setsockopt(IPPROTO_IPV6, _IPV6_RECVPKTINFO, 1)
+            # an answer comes from the address that was asked, which is on no interface (ipv6_can_nonlocal_bind())
+            made.setsockopt(IPPROTO_IPV6, _IPV6_FREEBIND, 1)
         else:
             made.setsockopt(0, _IP_PKTINFO, 1)  # SOL_IP
         made.bind((address, port))

@@ -22,7 +22,7 @@ NAMES: Final = 65_536
 """Names in the table at once, half of what the block could name: so a freed address rests."""
 
 _FIRST: Final = int(BLOCK.network_address) + 1
-_LAST: Final = int(BLOCK.broadcast_address) - 1
+_LAST: Final = int(BLOCK.broadcast_address) - 2  # the one behind it is the sandbox's own (launcher/netlink_messages.py)
 _PREFIX: Final = int(BLOCK_IPV6.network_address)
 _LOW: Final = (1 << 32) - 1
 

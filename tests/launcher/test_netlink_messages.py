@@ -1,5 +1,6 @@
 """The messages of launcher/netlink_messages.py are those pyroute2 encodes: this is where they come from."""
 
+import ipaddress
 import re
 import struct
 import sys
@@ -23,6 +24,7 @@ INET, OUTPUT, DSTNAT, ACCEPT = 1, 3, -100, 1
 META_NFPROTO, META_L4PROTO = 15, 16
 NETWORK, TRANSPORT = 1, 2
 IPV4, IPV6, TCP = b"\x02", b"\x0a", b"\x06"
+NEWADDR = 20
 NEWROUTE, LOCAL_TABLE, LOCAL_TYPE, HOST_SCOPE, STATIC = 24, 255, 2, 254, 4
 
 
@@ -30,6 +32,21 @@ def encoded(message, kind, flags):
     message["header"].update({"type": kind, "flags": flags, "sequence_number": 0, "pid": 0})
     message.encode()
     return bytes(message.data)
+
+
+OWN = ipaddress.ip_address("198.19.255.254"), ipaddress.ip_address("fd64:6f6f:7277::1")
+
+
+def address(own):
+    """`ip address add OWN dev lo` without a search for duplicates (IFA_F_NODAD)."""
+    from pyroute2.netlink.rtnl.ifaddrmsg import ifaddrmsg
+
+    message = ifaddrmsg()
+    message.update(
+        {"family": 2 if own.version == 4 else 10, "prefixlen": own.max_prefixlen, "flags": 0x02, "scope": 0, "index": 1}
+    )
+    message["attrs"] = [("IFA_LOCAL", str(own)), ("IFA_ADDRESS", str(own))]
+    return encoded(message, NEWADDR, REQUEST | ACK | CREATE)
 
 
 def route(family):
@@ -45,7 +62,7 @@ def route(family):
 
 
 def redirect():
-    """One table, one chain, four rules."""
+    """One table, one chain, six rules."""
     from pyroute2.netlink.nfnetlink import nfgen_msg, nftsocket
     from pyroute2.nftables.expressions import genex, verdict
 
@@ -79,6 +96,9 @@ def redirect():
         [*meta(META_NFPROTO, IPV4), payload(NETWORK, 16, 4), mask, equal(b"\x7f\0\0\0"), *verdict(ACCEPT)],
         # ip6 daddr ::1 accept
         [*meta(META_NFPROTO, IPV6), payload(NETWORK, 24, 16), equal(bytes(15) + b"\1"), *verdict(ACCEPT)],
+        # ip daddr OWN accept; ip6 daddr OWN accept
+        [*meta(META_NFPROTO, IPV4), payload(NETWORK, 16, 4), equal(OWN[0].packed), *verdict(ACCEPT)],
+        [*meta(META_NFPROTO, IPV6), payload(NETWORK, 24, 16), equal(OWN[1].packed), *verdict(ACCEPT)],
         # tcp dport 53 accept
         [*meta(META_L4PROTO, TCP), payload(TRANSPORT, 2, 2), equal(struct.pack(">H", 53)), *verdict(ACCEPT)],
         # meta l4proto tcp redirect to :PORT
@@ -106,8 +126,12 @@ def source(name, value):
 
 
 @pytest.mark.parametrize(
-    ("name", "make"), [("ROUTE_IPV4", lambda: route(2)), ("ROUTE_IPV6", lambda: route(10)), ("REDIRECT", redirect)]
-)
+    ("name", "make"),
+    [
+        ("ADDRESS_IPV4", lambda: address(OWN[0])), ("ADDRESS_IPV6", lambda: address(OWN[1])),
+        ("ROUTE_IPV4", lambda: route(2)), ("ROUTE_IPV6", lambda: route(10)), ("REDIRECT", redirect),
+    ],
+)  # fmt: skip
 def test_they_are_what_pyroute2_encodes(name, make):
     made = make()
     assert getattr(netlink_messages, name) == made, source(name, made)
