@@ -116,6 +116,12 @@ class Policy:
     def _watched_name(self, name: Name) -> Decision:
         return observed(self.rules.decide_name(name))
 
+    def opaque(self, decision: Decision) -> Decision:
+        """The decision on a tunnel that nobody looks into, whatever could be."""
+        from doorward.allowlists.conditions import Request
+
+        return self.rules.judge_request(decision, Request("CONNECT", ""), visible=False)
+
     def inspects(self, decision: Decision) -> bool:
         """Whether an allowed tunnel is looked into."""
         inspection = self.inspection

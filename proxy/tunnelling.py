@@ -62,6 +62,8 @@ async def _serve(
     server = connection.server
     try:
         decision = await connection.decide(protocol, "CONNECT", host, port)
+        if not judged and decision.rule is not None and decision.rule.limited:
+            raise NotAdmitted(server.policy.opaque(decision))  # nobody looks into it
         inspects = judged and server.policy.inspection is not None and server.policy.inspects(decision)
         if inspects and (server.inspection is None or server.inspection.dead):
             from doorward.proxy.inspection.tunnel import refused_without

@@ -114,3 +114,32 @@ def test_a_request_is_admitted_by_its_method_where_a_rule_lists_some() -> None:
     assert policy.admit(Name("a.test"), 80, "CONNECT", visible=False).reason is Reason.MITM_REQUIRED
     assert policy.admit(Name("b.test"), 443, "CONNECT", visible=False) is policy.decide(Name("b.test"), 443)
     assert policy.admit(Name("c.test"), 443, "CONNECT", visible=False).reason is Reason.NOT_ALLOWED
+
+
+def test_an_inspected_tunnel_is_admitted_and_an_opaque_one_is_not() -> None:
+    """With a worker the tunnel opens, and each request in it is judged; one that nobody can look into stays shut."""
+    rules = settings({"host": "a.test", "methods": ["GET"]}, "b.test", {"host": "*.c.test", "paths": ["/x"]})
+    policy = policy_from_settings({**rules, "inspection": {"every": False, "credentials": {"k": ["d.test"]}}})
+    for name, inspected in (("a.test", True), ("b.test", False), ("x.c.test", True)):
+        decision = policy.admit(Name(name), 443, "CONNECT", visible=False)
+        assert decision.effect is Effect.ALLOW and policy.inspects(decision) is inspected
+        assert (policy.opaque(decision).reason is Reason.MITM_REQUIRED) is inspected
+    assert policy.admit(Name("a.test"), 443, "POST", visible=True).reason is Reason.METHOD_NOT_ALLOWED
+    without = policy_from_settings(rules)
+    assert without.admit(Name("a.test"), 443, "CONNECT", visible=False).reason is Reason.MITM_REQUIRED
+    assert not without.inspects(without.admit(Name("b.test"), 443, "CONNECT", visible=False))
+
+
+def test_hosts_of_credentials_are_inspected() -> None:
+    told = {"every": False, "credentials": {"k": ["d.test", "*.e.test:8443"], "l": ["d.test"]}, "secrets": [["k", "s"]]}
+    policy = policy_from_settings({**settings("**.test", "*.e.test:8443"), "inspection": told})
+    assert policy.inspection is not None and repr(policy.inspection) == "Inspection(every=False)"
+    for name, port, names in (
+        ("d.test", 443, ("k", "l")),
+        ("x.e.test", 8443, ("k",)),
+        ("x.e.test", 443, ()),
+        ("b.test", 443, ()),
+    ):
+        decision = policy.decide(Name(name), port)
+        assert policy.inspection.credentials_for(decision) == names
+        assert policy.inspects(decision) is bool(names)
