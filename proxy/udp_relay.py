@@ -12,8 +12,9 @@ import _socket
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Final
 
+from doorward.allowlists.datagrams import said_of_datagrams
 from doorward.allowlists.decision import Decision, Effect, Reason, Source
-from doorward.allowlists.host import Host, Name, address_host, authority_text, host_text
+from doorward.allowlists.host import Host, Name, address_host, host_text
 from doorward.proxy import records
 from doorward.proxy.datagram import LONGEST, Datagram, receive
 from doorward.proxy.records import Account
@@ -193,10 +194,7 @@ class UdpRelay:
             pass
 
     async def _refuse(self, flow: _Flow, sent_to: IP, decision: Decision) -> None:
-        entry = f"udp:{authority_text(decision.host, self._port)}"
-        if decision.entry:
-            said = decision.words._replace(hint=f"--allow {entry}", entry=entry)
-            decision = decision._replace(said=said)
+        decision = said_of_datagrams(decision)
         self._refused[sent_to] = None
         if len(self._refused) > _REFUSALS:
             self._refused.popitem(last=False)

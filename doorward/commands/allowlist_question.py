@@ -10,7 +10,7 @@ from doorward import exit_status
 from doorward.allowlists.addresses import IPAddress, classify, unmap
 from doorward.allowlists.decision import Decision, Effect
 from doorward.allowlists.host import Address, Host, MalformedHost, host_text, parse_rule_host_port
-from doorward.allowlists.ruleset import AddressVerdict
+from doorward.allowlists.ruleset import AddressVerdict, RuleSet
 from doorward.allowlists.special_purpose import DESCRIPTIONS
 from doorward.commands.allowlist import JSON, RULE_OPTIONS, options_of, policy_of
 from doorward.errors import UsageError
@@ -30,6 +30,7 @@ _OPTIONS = (
     JSON,
 )
 _DEFAULT_PORT = 443
+_UDP = "udp:"
 _STATUS = {Effect.ALLOW: exit_status.ALLOW, Effect.ASK: exit_status.ASK, Effect.DENY: exit_status.DENY}
 
 
@@ -49,11 +50,19 @@ def test(args: list[str], look_up: LookUp | None = None) -> int:
     parsed = options_of("test", "HOST[:PORT]", _OPTIONS, args, examples)
     if len(parsed.words) != 1:
         raise UsageError("doorward allowlist test: name one HOST[:PORT]")
-    host, port = _place(parsed.words[0])
+    udp = parsed.words[0].startswith(_UDP) and parsed.words[0].count(":") > 1
+    host, port = _place(parsed.words[0].removeprefix(_UDP) if udp else parsed.words[0])
     policy, _ = policy_of(parsed)
     method = parsed.last("method") or ("GET" if port == 80 or parsed.has("path") else "CONNECT")
-    decision = policy.admit(host, port, method, parsed.last("path", "/"), visible=method != "CONNECT")
-    resolution = _resolution(policy, decision, look_up or system_look_up) if parsed.has("resolve") else None
+    rules = policy.rules
+    if udp:
+        from doorward.allowlists.datagrams import rules_for_datagrams, said_of_datagrams  # rarely asked
+
+        rules, method = rules_for_datagrams(rules), ""
+        decision = said_of_datagrams(rules.decide(host, port))
+    else:
+        decision = policy.admit(host, port, method, parsed.last("path", "/"), visible=method != "CONNECT")
+    resolution = _resolution(policy, rules, decision, look_up or system_look_up) if parsed.has("resolve") else None
     if resolution is not None:
         decision = resolution.decision
     inspected = method == "CONNECT" and decision.effect is Effect.ALLOW and policy.inspects(decision)
@@ -80,12 +89,12 @@ def _place(word: str) -> tuple[Host, int]:
         raise UsageError(printable(f"doorward allowlist test: {word!r}: {error}{meant}")) from None
 
 
-def _resolution(policy: Policy, decision: Decision, look_up: LookUp) -> _Resolution:
+def _resolution(policy: Policy, rules: RuleSet, decision: Decision, look_up: LookUp) -> _Resolution:
     """A name that is refused is not looked up, here as in a run."""
     host = decision.host
     if decision.effect is not Effect.ALLOW:
         return _Resolution("none", "not looked up, since it is refused by name", (), decision)
-    addresses = policy.rules.pin(host)
+    addresses = rules.pin(host)
     found_by = "literal" if isinstance(host, Address) else "localhost" if host.text == "localhost" else "pin"
     if not addresses:
         found_by = "resolver"
@@ -95,7 +104,7 @@ def _resolution(policy: Policy, decision: Decision, look_up: LookUp) -> _Resolut
             addresses = look_up(host_text(host))
         except OSError as error:
             return _Resolution("none", str(error), (), decision)
-    verdict = policy.rules.judge(decision, addresses)
+    verdict = rules.judge(decision, addresses)
     rows = tuple(_row(ip, verdict) for ip in dict.fromkeys(map(unmap, addresses)))
     return _Resolution(found_by, "", rows, verdict.decision)
 

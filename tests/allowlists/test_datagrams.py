@@ -2,6 +2,7 @@
 
 import pytest
 
+from doorward.allowlists.datagrams import rules_for_datagrams, said_of_datagrams
 from doorward.allowlists.decision import Effect, Reason
 from doorward.allowlists.host import Name, parse_host
 from doorward.allowlists.layers import covers, outside
@@ -105,3 +106,15 @@ def test_a_managed_layer_covers_datagrams_and_types_by_its_own_alone():
     assert outside([tcp], [udp]) and not outside(allow("udp:*.test:1-9", "udp:a.test:1-9"), [udp])
     (typed,) = allow('{host = "a.test:5", dns = ["TXT"]}')
     assert not covers(tcp, typed) and covers(typed, allow("a.test:5")[0])
+
+
+def test_a_hint_about_datagrams_says_so_and_then_allows():
+    rules = RuleSet.build(allow("a.test", "udp:b.test:5"), deny("c.test"))
+    for host, port in ((Name("a.test"), 123), (parse_host("[2001:db8::1]"), 53), (Name("b.test"), 6)):
+        decision = said_of_datagrams(rules_for_datagrams(rules).decide(host, port))
+        assert decision.hint == f"--allow {decision.entry}" or decision.hint == f"--allow '{decision.entry}'"
+        opened = RuleSet.build(allow(decision.entry), [])
+        assert rules_for_datagrams(opened).decide(host, port).effect is Effect.ALLOW
+    assert rules_for_datagrams(RuleSet.build(allow("a.test"), [])).decide(Name("a.test"), 443).effect is Effect.DENY
+    denied = said_of_datagrams(rules_for_datagrams(rules).decide(Name("c.test"), 1))
+    assert denied.reason is Reason.DENIED and "udp" not in denied.hint

@@ -504,3 +504,11 @@ def test_an_ordinary_question_does_not_pay_for_the_editor(home: Path) -> None:
     code += "; print([name for name in ('tomlkit', 'doorward.toml_edit', 'asyncio') if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd="/")
     assert done.stdout.splitlines()[-1] == "[]"
+
+
+def test_datagrams_are_asked_about_with_their_prefix(run: Run) -> None:
+    assert run("test", "--allow", "udp:ntp.test:123", "udp:ntp.test:123")[0] == 0
+    assert run("test", "--allow", "udp:ntp.test:123", "ntp.test:123")[0] == 20
+    status, out, _ = run("test", "--allow", "ntp.test:123", "udp:ntp.test:123")
+    assert status == 20 and "to allow it: --allow udp:ntp.test:123" in out
+    assert run("test", "--allow", "udp:443", "udp:443")[0] == 0  # a host of that name
