@@ -245,6 +245,7 @@ class HttpServer:
 
         seen: list[tuple[str, str, dict[str, str], bytes]] = []
         self.seen = seen
+        gave_up = self.gave_up = threading.Event()
 
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
@@ -280,7 +281,7 @@ class HttpServer:
             daemon_threads = True
 
             def handle_error(self, request: Any, client_address: Any) -> None:
-                pass  # clients that refuse the certificate, or go
+                gave_up.set()  # clients that refuse the certificate, have none, or go
 
             def finish_request(self, request: Any, client_address: Any) -> None:
                 if context is None:

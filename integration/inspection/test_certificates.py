@@ -92,13 +92,18 @@ def test_a_client_that_pins_is_recognised(start: Any) -> None:
     assert server.seen == []
 
 
-def test_a_server_that_wants_a_client_certificate(start: Any, authority: Any) -> None:
+@pytest.mark.parametrize("late", [False, True])
+def test_a_server_that_wants_a_client_certificate(start: Any, authority: Any, late: bool) -> None:
+    """Also where it has said so, and gone, before the first request."""
     context = authority.context("api.test")
     context.verify_mode = ssl.CERT_REQUIRED
     context.load_verify_locations(authority.path)
     server = start.server(context=context)
     door = start([{"host": f"api.test:{server.port}", "methods": ["GET"]}])
-    answer = door.ask("api.test", server.port, REQUEST % server.port)
+    with door.tls("api.test", server.port) as sock:
+        assert not late or server.gave_up.wait(30)
+        sock.sendall(REQUEST % server.port)
+        answer = door.read_all(sock)
     assert answer.startswith(b"HTTP/1.1 502 ") and b"client certificate" in answer
     assert server.seen == []
 

@@ -67,13 +67,14 @@ def prepare(told: Mapping[str, Any]) -> tuple[Setting, Mapping[str, str]]:
     """Certificates, contexts, mitmproxy's options; where the files for the sandbox are. Raises ImportError, OSError."""
     from mitmproxy.options import Options
 
+    from doorward.proxy.inspection import streams, tls_layers
     from doorward.proxy.inspection.certificates import authority
     from doorward.proxy.inspection.credentials import Credential
-    from doorward.proxy.inspection.streams import install
     from doorward.proxy.inspection.trust import system_roots, write_trust
     from doorward.proxy.inspection.upstream import ClientSide, ServerSide
 
-    install()
+    streams.install()
+    tls_layers.install()
     roots = system_roots(told["roots"])
     home = authority(told["folder"])
     paths = write_trust(told["folder"], home, roots)
