@@ -45,11 +45,12 @@ class Plan(NamedTuple):
     watched: tuple[Watch, ...] = ()
     held: tuple[tuple[int, str], ...] = ()
     names: tuple[tuple[str, str], ...] = ()
+    fleeting: tuple[str, ...] = ()  # targets of the file mask that may be gone by then
 
 
 def plan_from(value: list[Any]) -> Plan:
     """The plan from what JSON made of one."""
-    arguments, alone, masks, carrier, carried, watched, held, names = value
+    arguments, alone, masks, carrier, carried, watched, held, names, fleeting = value
     return Plan(
         tuple(arguments),
         None if alone is None else tuple(alone),
@@ -59,6 +60,7 @@ def plan_from(value: list[Any]) -> Plan:
         tuple(Watch(kind, root, name, target, tuple(granted)) for kind, root, name, target, granted in watched),
         tuple((place, path) for place, path in held),
         tuple((name, path) for name, path in names),
+        tuple(fleeting),
     )
 
 
@@ -113,6 +115,7 @@ def make_plan(
         watched=found.watched,
         held=tuple(files_to_hold(stdio, found.plan)),
         names=_name_files(found) if names else (),
+        fleeting=tuple(mount.path for mount in hiding if mount.path in found.sockets),
     )
 
 

@@ -207,7 +207,12 @@ class Starter:
             self._step = "hide"
             for target in targets:
                 # a target that is gone makes this fail; bubblewrap would put an empty file in its place
-                syscalls.mount(mask, os.fsencode(target), None, syscalls.MS_BIND)
+                try:
+                    syscalls.mount(mask, os.fsencode(target), None, syscalls.MS_BIND)
+                except FileNotFoundError:
+                    # services come and go; what comes later in a folder that can be seen is not hidden anyway
+                    if target not in self._plan.fleeting or os.path.lexists(target):
+                        raise
 
     def _place(self, sources: list[int]) -> None:
         """Puts `sources` at 0, 1, 2, … and closes everything else but the pipe for failures."""

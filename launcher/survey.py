@@ -27,6 +27,7 @@ class Survey(NamedTuple):
     plan: MountPlan
     watched: tuple[Watch, ...]
     replaced: tuple[tuple[str, str], ...] = ()
+    sockets: frozenset[str] = frozenset()  # those of the host that are hidden
 
 
 def survey(
@@ -66,7 +67,8 @@ def survey(
     if plan.visible(questions) and os.path.isdir(questions):
         entries.append(Entry(questions, Kind.HIDDEN, Origin.GENERAL))
         _pin_above(questions, entries)
-    entries.extend(_hide_sockets(plan, rules, roots, unix_table))
+    sockets = _hide_sockets(plan, rules, roots, unix_table)
+    entries.extend(sockets)
 
     plan = plan_mounts(entries)
     watched = dict.fromkeys(protection.watched)
@@ -74,7 +76,8 @@ def survey(
         where = absent(path)
         if where is not None:
             watched[where] = None
-    return Survey(plan, tuple(watch for watch in watched if plan.writable(watch.root)), policy.replaced)
+    watches = tuple(watch for watch in watched if plan.writable(watch.root))
+    return Survey(plan, watches, policy.replaced, frozenset(entry.path for entry in sockets))
 
 
 def _processes(fresh_proc: bool) -> Entry:
