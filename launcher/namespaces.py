@@ -5,6 +5,8 @@ bubblewrap inside them. *bubblewrap first*, on machines where only bubblewrap ma
 namespace is joined while it holds the command. Runs in the forked child only.
 """
 
+from __future__ import annotations
+
 import errno
 import fcntl
 import os
@@ -27,11 +29,14 @@ from _socket import (
     SOL_SOCKET,
 )
 from _socket import socket as Socket
-from collections.abc import Iterable, Mapping
 
 from doorward.launcher.interface import PROXY_PORT, Identity
 from doorward.launcher.syscalls import CLONE_NEWNET, CLONE_NEWUSER, setns, unshare
 from doorward.start_json import dumps
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
 
 _SIOCGIFFLAGS = 0x8913  # <linux/sockios.h>
 _SIOCSIFFLAGS = 0x8914
