@@ -42,7 +42,7 @@ def test_the_command_is_the_user_and_the_records_stay_roots(doorward: Any, work:
     )
     seen = doorward(
         "run", "--json", "--user", NAME, "--", "sh", "-c", script,
-        cwd=work, env={"XDG_CONFIG_HOME": "/root/.config", "MAIL": "/var/mail/root"},
+        cwd=work, env={"XDG_CONFIG_HOME": "/home/root/.config", "MAIL": "/var/mail/root"},
     )  # fmt: skip
     assert seen.status == 0, seen.err
     user = pwd.getpwnam(NAME)

@@ -24,7 +24,7 @@ def test_they_are_set_where_the_starter_had_none() -> None:
 
 
 def test_folders_of_the_starters_home_are_not_passed_on_unless_asked_for() -> None:
-    outer = {"XDG_CONFIG_HOME": "/root/.config", "XDG_CACHE_HOME": "/c", "MAIL": "/m", "HOME": "/root"}
+    outer = {"XDG_CONFIG_HOME": "/home/root/.config", "XDG_CACHE_HOME": "/c", "MAIL": "/m", "HOME": "/root"}
     assert set(SOMEBODY.variables(outer, ())) == {"HOME", "USER", "LOGNAME", "SHELL"}
     kept = SOMEBODY.variables(outer, ("XDG_CACHE_HOME", "HOME"))
     assert (kept["XDG_CACHE_HOME"], kept["HOME"]) == ("/c", "/root")

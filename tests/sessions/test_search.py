@@ -34,10 +34,10 @@ def run(rollout: Rollout, *argv: str, hosts: tuple[str, ...] = (), refused: bool
 @pytest.fixture
 def filled(home: Home) -> Home:
     for name, cwd, argv, hosts, refused in (
-        ("build", "/work/app", ("make", "-j2", "all"), ("pypi.example", "files.example"), False),
-        ("fetch", "/work/app/deep", ("curl", "https://a.test/x y"), ("a.test",), True),
-        ("other", "/work/apple", ("git", "reset", "--hard", "HEAD~3"), (), False),
-        ("bytes", "/work/\udcff", ("printf", "\udcfe%s"), ("2001:db8::1",), False),
+        ("build", "/code/app", ("make", "-j2", "all"), ("pypi.example", "files.example"), False),
+        ("fetch", "/code/app/deep", ("curl", "https://a.test/x y"), ("a.test",), True),
+        ("other", "/code/apple", ("git", "reset", "--hard", "HEAD~3"), (), False),
+        ("bytes", "/code/\udcff", ("printf", "\udcfe%s"), ("2001:db8::1",), False),
     ):
         with Rollout.create(home, cwd=cwd, name=name) as rollout:
             run(rollout, *argv, hosts=hosts, refused=refused)
@@ -68,9 +68,9 @@ EVERY = {"build", "fetch", "other", "bytes", "nightly chat"}
     ("only", "expected"),
     [
         (Filter(), EVERY),
-        (Filter(cwd="/work/app"), {"build", "fetch"}),
-        (Filter(cwd="/work/app/"), {"build", "fetch"}),
-        (Filter(cwd="/work/\udcff"), {"bytes"}),
+        (Filter(cwd="/code/app"), {"build", "fetch"}),
+        (Filter(cwd="/code/app/"), {"build", "fetch"}),
+        (Filter(cwd="/code/\udcff"), {"bytes"}),
         (Filter(cwd="/"), EVERY),
         (Filter(cwd="/wor"), set()),
         (Filter(refused=True), {"fetch"}),
@@ -93,7 +93,7 @@ EVERY = {"build", "fetch", "other", "bytes", "nightly chat"}
         (Filter(search="--"), set()),
         (Filter(since="2000-01-01T00:00:00.000Z"), EVERY),
         (Filter(since="2999-01-01T00:00:00.000Z"), set()),
-        (Filter(cwd="/work/app", refused=True, host="a.test", search="curl"), {"fetch"}),
+        (Filter(cwd="/code/app", refused=True, host="a.test", search="curl"), {"fetch"}),
     ],
 )
 def test_filters(listed: Listed, only: Filter, expected: set[str]) -> None:
