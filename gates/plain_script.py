@@ -34,7 +34,8 @@ def unwrapped(argv: Sequence[str]) -> tuple[str, ...]:
     if len(argv) != 3 or argv[1] not in _OPTIONS or argv[0].rpartition("/")[2] not in SHELLS:
         return tuple(argv)
     script = argv[2]
-    if not _SCRIPT.fullmatch(script):
+    # what begins like an option is one: the script would be the word after it (POSIX sh, OPTIONS)
+    if script[:1] in ("-", "+") or not _SCRIPT.fullmatch(script):
         return tuple(argv)
     words = tuple(re.sub(r"'([^']*)'|\"([^\"]*)\"", r"\1\2", word) for word in _WORDS.findall(script))
     if words[0] in _NOT_COMMANDS or "=" in words[0] or not words[0]:

@@ -6,10 +6,11 @@ import shlex
 import subprocess
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from doorward.gates.plain_script import unwrapped
+from doorward.gates.unfolding import Surroundings, unfold_words
 
 
 @pytest.mark.parametrize(
@@ -33,7 +34,7 @@ def test_a_wrapped_command_is_the_command(argv: tuple[str, ...], command: tuple[
     [
         *("a; b", "a && b", "a | b", "a &", "a\nb", "a > f", "a < f", "a $x", "a `b`", "a $(b)", "a *", "a ?", "a [b]"),
         *("a ~", "a {b,c}", "a \\b", "X=1 a", "! a", "if a", "eval a", "exec a", ". a", "(a)", "a # b", "", "a '"),
-        *('a "$x"', "a !b", 'a "!b"', "=a", "'' a", "a=b"),
+        *('a "$x"', "a !b", 'a "!b"', "=a", "'' a", "a=b", "-", "-x a", "+e a"),
     ],
 )
 def test_what_is_more_stays_a_script(script: str) -> None:
@@ -69,3 +70,23 @@ def test_a_long_script_that_is_no_plain_command_is_told_at_once() -> None:
     assert unwrapped(("sh", "-c", script)) == ("sh", "-c", script)
     quoted = "'x'" * 2_000 + ";"
     assert unwrapped(("sh", "-c", quoted)) == ("sh", "-c", quoted)
+
+
+_WORDS = ("a", "b.c", "-x", "--y=z", "env", "nice", "time", "command", "exec", "/bin/a", "'b'", "A=1", "{", "}", "!")
+_ODD = st.text(st.sampled_from("ab-_/.'\" =$\\;*~!#|&<>(){}\n+:@%,^[]?"), min_size=1, max_size=4)
+
+
+@given(st.sampled_from(["sh", "bash", "zsh"]), st.lists(st.sampled_from(_WORDS) | _ODD, min_size=1, max_size=4))
+@settings(max_examples=400)
+def test_the_grammar_agrees(shell: str, words: list[str]) -> None:
+    """Two readers, one answer: to the reader of whole scripts, where it has no doubt, the script is what the unwrapped
+    command is."""
+    argv = (shell, "-c", " ".join(words))
+    found = unwrapped(argv)
+
+    def read(words: tuple[str, ...]) -> list[tuple[object, ...]]:
+        parts = unfold_words(words, Surroundings())
+        return [(part.words, part.doubt, part.env, part.writes, part.reads, part.risks) for part in parts]
+
+    seen = read(argv)
+    assert found == argv or seen == read(found) or any(doubt for _, doubt, *_ in seen)
