@@ -8,7 +8,7 @@ from typing import Any
 from doorward.allowlists.host import MalformedHost
 from doorward.allowlists.learning import Seen, learn
 from doorward.sessions.traffic import Report, Row
-from doorward.summary import printable
+from doorward.summary import place_text, printable
 
 _MOST_ROWS = 50
 """Rows of a table; what is beyond is counted in one line. GitHub takes 1 MiB a step."""
@@ -120,8 +120,7 @@ def _row(row: Row) -> dict[str, Any]:
 
 
 def _place(row: Row) -> str:
-    host = row.place.host
-    return f"[{host}]:{row.place.port}" if ":" in host else f"{host}:{row.place.port}"
+    return place_text(row.place.host, row.place.port)
 
 
 _WHY = {

@@ -19,10 +19,11 @@ def limit_notes(hit: Sequence[LimitHit]) -> list[str]:
 
 def watched_notes(watched: Sequence[Mapping[str, object]], session: str) -> list[str]:
     """For a run that only observed: each place that would have been refused, most often first, and what to do now."""
+    from doorward.summary import place_text
+
     counts: dict[str, int] = {}
     for record in watched:
-        host = str(record["host"])
-        place = f"[{host}]:{record['port']}" if ":" in host else f"{host}:{record['port']}"
+        place = place_text(record["host"], record["port"])
         counts[place] = counts.get(place, 0) + 1
     if not counts:
         return ["observed: nothing would have been refused"]

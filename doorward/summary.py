@@ -40,12 +40,16 @@ def printable(text: str) -> str:
     )
 
 
-def _place(refusal: Mapping[str, object]) -> str:
-    host, port = refusal.get("host"), refusal.get("port")
-    if host is None:
-        return str(refusal.get("path") or refusal.get("gate") or "the command")
+def place_text(host: object, port: object) -> str:
+    """`host:port` as a record has them: literals come without brackets there, and get them here."""
     text = f"[{host}]" if ":" in str(host) else str(host)
     return f"{text}:{port}" if port is not None else text
+
+
+def _place(refusal: Mapping[str, object]) -> str:
+    if refusal.get("host") is None:
+        return str(refusal.get("path") or refusal.get("gate") or "the command")
+    return place_text(refusal["host"], refusal.get("port"))
 
 
 def _why(refusal: Mapping[str, object]) -> str:

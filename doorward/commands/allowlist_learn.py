@@ -8,7 +8,7 @@ import sys
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 
-from doorward.allowlists.host import MalformedHost, authority_text, parse_host
+from doorward.allowlists.host import MalformedHost, parse_host
 from doorward.allowlists.learning import Learned, Seen, learn
 from doorward.allowlists.rule import MalformedRule, MalformedRules, Origin, parse_rules, table_text
 from doorward.allowlists.ruleset import RuleSet
@@ -18,7 +18,7 @@ from doorward.errors import EngineError, UsageError
 from doorward.named_tuple import NamedTuple
 from doorward.options import Option, Parsed
 from doorward.sessions.traffic import Report, Row
-from doorward.summary import printable
+from doorward.summary import place_text, printable
 
 DIFFERS = 1
 """Exit status of `--check` when recordings used a place that the file does not allow."""
@@ -138,7 +138,7 @@ def _check(path: str, used: Sequence[Row], as_json: bool) -> int:
     except (MalformedRule, MalformedRules) as error:
         raise UsageError(printable_lines(f"doorward: {path}: {error}")) from None
     missing = [row for row in used if not _decision_rule(there, row.place.host, row.place.rule_port)]
-    places = list(dict.fromkeys(_place(row) for row in missing))
+    places = list(dict.fromkeys(place_text(row.place.host, row.place.rule_port) for row in missing))
     unused = _unused(used, there)
     if as_json:
         sys.stdout.write(json.dumps({"missing": places, "unused": unused}) + "\n")
@@ -146,11 +146,6 @@ def _check(path: str, used: Sequence[Row], as_json: bool) -> int:
         lines = [f"missing: {place}" for place in places] + [f"unused: {rule}" for rule in unused]
         sys.stdout.write("".join(printable(line) + "\n" for line in lines))
     return DIFFERS if places else 0
-
-
-def _place(row: Row) -> str:
-    host = row.place.host
-    return authority_text(parse_host(f"[{host}]" if ":" in host else host), row.place.rule_port)
 
 
 def _entries_of(path: str) -> list[str | Mapping[str, object]]:
@@ -224,14 +219,10 @@ def _write(path: str, rules: Sequence[_Rule], text: str) -> None:
 def _json(rule: _Rule) -> dict[str, object]:
     return {
         "rule": rule.learned.entry,
-        "places": [_authority(host, port) for host, port in rule.learned.places],
+        "places": [place_text(host, port) for host, port in rule.learned.places],
         **rule.provenance,
         "covered_by": rule.covered_by or None,
     }
-
-
-def _authority(host: str, port: int) -> str:
-    return authority_text(parse_host(f"[{host}]" if ":" in host else host), port)
 
 
 def _tell_difference(rules: Sequence[_Rule], unused: Sequence[str], *, observed: bool) -> None:
