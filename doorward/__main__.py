@@ -35,6 +35,7 @@ COMMANDS = {
     "delete": "remove a session for good",
     "verify": "are rollouts as they were written",
     "doctor": "what this machine can enforce, and the remedy for what it cannot",
+    "completion": "a script that completes these words in bash, zsh or fish",
 }
 
 _USAGE = """doorward runs a command you do not fully trust: confined, reaching only an allowlist, with a log.
