@@ -72,7 +72,7 @@ def test_a_long_script_that_is_no_plain_command_is_told_at_once() -> None:
     assert unwrapped(("sh", "-c", quoted)) == ("sh", "-c", quoted)
 
 
-_WORDS = ("a", "b.c", "-x", "--y=z", "env", "nice", "time", "command", "exec", "/bin/a", "'b'", "A=1", "{", "}", "!")
+_WORDS = ("a", "b.c", "-x", "--y=z", "env", "nice", "time", "exec", "/bin/a", "'b'", "A=1", "{", "}", "!", "a>b")
 _ODD = st.text(st.sampled_from("ab-_/.'\" =$\\;*~!#|&<>(){}\n+:@%,^[]?"), min_size=1, max_size=4)
 
 
