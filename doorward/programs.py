@@ -12,7 +12,8 @@ def which(program: str, path: str, cwd: str = "/") -> str | None:
     """
     folders = [""] if "/" in program else path.split(os.pathsep)
     for folder in folders:
-        candidate = os.path.join(cwd, folder, program)
-        if os.path.isfile(candidate) and os.access(candidate, os.X_OK):
+        candidate = f"{folder}/{program}" if folder[:1] == "/" else os.path.join(cwd, folder, program)
+        # in this order: where there is nothing, which is most often, `access` is told so without an exception
+        if os.access(candidate, os.X_OK) and os.path.isfile(candidate):
             return os.path.normpath(candidate)
     return None

@@ -105,7 +105,11 @@ def _of_parts(action: Action, parts: Sequence[Part], planted: Sequence[str], loc
     from doorward.gates.command_part import is_script
 
     genuine = _Genuine(action, planted, locate)
-    known = tuple(_of_part(action, part, genuine) for part in parts)
+    judged: dict[tuple[object, ...], Knowledge] = {}
+    for part in parts:
+        if part.key not in judged:
+            judged[part.key] = _of_part(action, part, genuine)
+    known = tuple(judged[part.key] for part in parts)
     risks = tuple(dict.fromkeys(risk for each in known for risk in each.risks))
     understood = all(each.understood for each in known)
     reads = all(each.read_only for each in known)

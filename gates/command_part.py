@@ -46,6 +46,12 @@ class Part(NamedTuple):
     risks: tuple[str, ...] = ()
 
     @property
+    def key(self) -> tuple[object, ...]:
+        """The same for parts of one action that are the same command in the same surroundings: a script repeats
+        itself. The environment counts by identity, since no mapping is a key."""
+        return (id(self.env), self.words, self.doubt, self.outer, self.writes, self.reads, self.moved, self.risks)
+
+    @property
     def text(self) -> str:
         """The command as a person would write it; what is not known is "…"."""
         return shown(self.words)

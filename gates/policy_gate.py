@@ -211,9 +211,12 @@ class _Judging:
 
     def _allowed(self) -> tuple[PolicyMatch, ...]:
         covered: dict[int, PrefixRule] = {}
+        judged: dict[tuple[object, ...], PrefixRule | None] = {}
         for number, part in enumerate(self._parts):
-            rule = self._allowing(part)
-            if rule is not None:
+            key = part.key
+            if key not in judged:
+                judged[key] = self._allowing(part)
+            if (rule := judged[key]) is not None:
                 covered[number] = rule
         if not covered:
             return ()

@@ -23,7 +23,7 @@ from doorward.gates.shell_nodes import (
     TEXT,
     ZSH_PREFIXES,
 )
-from doorward.gates.shell_variables import named, plain_variables
+from doorward.gates.shell_variables import plain_variables, telling
 from doorward.gates.shell_words import Words
 from doorward.gates.unfolding import DEEPEST, MOST_PARTS, Surroundings, feeds_interpreter, unfold_words
 from doorward.gates.wording import plain
@@ -88,13 +88,13 @@ class _Reading:
         self._env: Mapping[str, str] = around.env
         self._moved = around.moved
         # only where the text could hold what is looked for
-        nodes = list(named(root)) if b"$" in source or b"(" in source or b"function" in source else []
-        removes = any(node.type == "unset_command" for node in nodes)
+        nodes = telling(root) if b"$" in source or b"(" in source or b"function" in source else []
+        removes = any(kind == "unset_command" for kind, _ in nodes)
         # functions that are certain to be there from some byte on; their bodies are judged where they stand
         self._functions = {
             name.text: node.end_byte
-            for node in nodes
-            if node.type == "function_definition" and (name := node.child_by_field_name("name")) is not None
+            for kind, node in nodes
+            if kind == "function_definition" and (name := node.child_by_field_name("name")) is not None
             if not removes and node.parent is not None and node.parent.type == "program"
         }
         uncertain = removes or b"((" in source or b"IFS" in source
@@ -386,7 +386,8 @@ class _Reading:
                 pass
             elif child.is_named:
                 words.append(self._words.of(child))
-                if child.named_child_count or self._plain:
+                # of a leaf there is nothing to take apart
+                if child.named_child_count or (self._plain and kind in BASHISMS):
                     self.walk(child, depth + 1)
             else:
                 # an operator the grammar leaves nameless among the words, such as a lone `$`

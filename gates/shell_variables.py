@@ -1,7 +1,7 @@
 """Which variables of a script have one certain value: set once, in plain sight, and by nothing else."""
 
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
 
 from doorward.gates.shell_nodes import ASSIGNING
 
@@ -9,26 +9,37 @@ if TYPE_CHECKING:
     from tree_sitter import Node
 
 
-def named(root: "Node") -> "Iterator[Node]":
-    """Every named node of a tree."""
+_TELLING: Final = frozenset(
+    ("unset_command", "function_definition", "command_name", "declaration_command", "variable_assignment",
+     "for_statement", "c_style_for_statement", "select_statement")
+)  # fmt: skip
+"""Nodes by which a script sets variables and defines functions, or may."""
+
+
+def telling(root: "Node") -> "list[tuple[str, Node]]":
+    """Every node of a tree that says something of variables and functions, with its kind."""
+    found = []
     ahead = [root]
     while ahead:
         node = ahead.pop()
-        yield node
+        kind = node.type
+        if kind in _TELLING:
+            found.append((kind, node))
         if node.named_child_count:
             ahead += node.named_children
+    return found
 
 
-def plain_variables(shell: str, nodes: "Sequence[Node]") -> "dict[bytes, tuple[int, Node]]":
-    """Name to the byte from which on it holds, and the node of its value. None at all where anything in the script
-    could set a variable in a way that is not seen."""
+def plain_variables(shell: str, nodes: "Sequence[tuple[str, Node]]") -> "dict[bytes, tuple[int, Node]]":
+    """From what `telling` found: name to the byte from which on it holds, and the node of its value. None at all where
+    anything in the script could set a variable in a way that is not seen."""
     if shell == "zsh":
         return {}  # where `${a::=b}` assigns
     assigned: dict[bytes, list[Node]] = {}
-    for node in nodes:
-        if _hides_assignments(node):
+    for kind, node in nodes:
+        if _hides_assignments(kind, node):
             return {}
-        if node.type in ("variable_assignment", "for_statement", "c_style_for_statement", "select_statement"):
+        if kind in ("variable_assignment", "for_statement", "c_style_for_statement", "select_statement"):
             name = node.child_by_field_name("name") or node.child_by_field_name("variable")
             if name is not None and name.text is not None:
                 # `a[0]=x` sets what `$a` is
@@ -45,10 +56,10 @@ def plain_variables(shell: str, nodes: "Sequence[Node]") -> "dict[bytes, tuple[i
     return found
 
 
-def _hides_assignments(node: "Node") -> bool:
-    if node.type == "command_name":
+def _hides_assignments(kind: str, node: "Node") -> bool:
+    if kind == "command_name":
         return (node.text or b"").decode("utf-8", "replace") in ASSIGNING
-    if node.type == "declaration_command":
+    if kind == "declaration_command":
         # `declare -n a=b` makes two names one, `declare "a=$b"` is text
         return any(child.type not in ("variable_assignment", "variable_name") for child in node.named_children)
     return False

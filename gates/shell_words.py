@@ -9,6 +9,8 @@ if TYPE_CHECKING:
     from tree_sitter import Node
 
 _GLOB: Final = frozenset("*?[")
+_ZSH_GLOB: Final = frozenset("^#(")
+_SPACES: Final = frozenset(" \t\n\\")
 _ODD: Final = frozenset("`()<>|&;\"' \t\n")
 """What ends a word where it is not quoted (POSIX.1-2024, 2.2)."""
 _PLAIN: Final = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./:=@%+,")
@@ -49,12 +51,12 @@ class Words:
         if kind == "concatenation":
             return self._concatenated(node)
         if kind in ("simple_expansion", "expansion"):
-            if kind == "simple_expansion" and any(char in text for char in " \t\n\\"):
+            if kind == "simple_expansion" and not _SPACES.isdisjoint(text):
                 self.odd = True  # `$ #`: a dollar by itself
             value = self._variable(node, text)
             if value is None:
                 return None if quoted and not _is_many(text) else ...
-            return value if quoted or (value and all(char in _PLAIN for char in value)) else ...
+            return value if quoted or (value and _PLAIN.issuperset(value)) else ...
         if kind == "arithmetic_expansion":
             return None
         if kind == "process_substitution":
@@ -76,7 +78,7 @@ class Words:
                 char in _ODD and (not place or text[place - 1] != "\\") for place, char in enumerate(text)
             )
         if "\\" not in text:
-            if any(char in _GLOB for char in text) and text != "[":
+            if not _GLOB.isdisjoint(text) and text != "[":
                 return ...
             if begins and self._home and (text == "~" or text.startswith("~/")):
                 return self._home + text[1:]
@@ -84,7 +86,7 @@ class Words:
                 return None
             if "{" in text and ("," in text or ".." in text):
                 return ...
-            if self._zsh and (text.startswith("=") or any(char in text for char in "^#(")):
+            if self._zsh and (text.startswith("=") or not _ZSH_GLOB.isdisjoint(text)):
                 return ...
             return text
         kept, escaped = [], False
