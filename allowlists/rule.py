@@ -7,7 +7,7 @@ An entry is text in the grammar of `pattern.py`, or a table with more to say:
 
 `addresses` lists what the guard lets pass for these names; `tls = "any"` lifts the check of the TLS name; `methods`
 and the conditions of `conditions.py` allow only requests that are seen and meet them, and so no tunnel that nobody
-looks into. A flag takes the same table as inline TOML.
+looks into. `credential` names one that is put into the requests it allows. A flag takes the same table as inline TOML.
 Without a port an allow means 80 and 443, a deny every port.
 
 `localhost` is the one name that brings its addresses: `localhost:8080` opens 127.0.0.1 and ::1 on that port, asked for
@@ -51,7 +51,7 @@ else:
 LOOPBACK_OF_LOCALHOST: tuple[IPNetwork, ...] = (ip_network("127.0.0.1"), ip_network("::1"))
 
 _CONDITIONS = ("paths", "query", "headers", "graphql")
-_KEYS = ("host", "methods", *_CONDITIONS, "addresses", "tls", "dns")
+_KEYS = ("host", "methods", *_CONDITIONS, "credential", "addresses", "tls", "dns")
 _UDP = "udp:"
 
 
@@ -87,6 +87,8 @@ class Rule(NamedTuple):
     """About datagrams, and about nothing else; a deny without it is about them too."""
     dns: tuple[str, ...] = ()
     """Types of records, besides addresses, that may be asked about these names."""
+    credential: str = ""
+    """The credential that is put into what it allows; whether there is one of that name is not known here."""
 
     @property
     def limited(self) -> bool:
@@ -292,8 +294,11 @@ def _parse_table(table: Mapping[str, object], shown: str, effect: RuleEffect, or
         without = {key: value for key, value in table.items() if key != "tls"}
         what = "methods" if methods else "conditions"
         raise wrong(f"tls is about tunnels, and a rule with {what} allows none", without)
+    credential = _credential_of(table, wrong)
+    if credential and tls == "any":
+        raise wrong("a credential goes into requests inside TLS, and with tls nobody looks into a tunnel")
     types = _record_types(table, rule, wrong)
-    if rule.udp and (methods or conditions is not None or "tls" in table or types):
+    if rule.udp and (methods or conditions is not None or "tls" in table or types or credential):
         raise wrong("a rule for datagrams has nothing but its host and addresses")
     listed = table.get("addresses", [])
     if not isinstance(listed, list | tuple) or not all(isinstance(each, str) for each in listed):
@@ -312,7 +317,19 @@ def _parse_table(table: Mapping[str, object], shown: str, effect: RuleEffect, or
         methods=methods,
         conditions=conditions,
         dns=types,
+        credential=credential,
     )
+
+
+def _credential_of(table: Mapping[str, object], wrong: Callable[..., MalformedRule]) -> str:
+    if "credential" not in table:
+        return ""
+    import re
+
+    name = table["credential"]
+    if not isinstance(name, str) or re.fullmatch(_BARE_KEY, name) is None:
+        raise wrong("credential is the name of one, as in [credentials.NAME]")
+    return name
 
 
 def _record_types(
@@ -393,6 +410,8 @@ def rule_entry(rule: Rule) -> str:
         more["methods"] = list(rule.methods)
     if rule.conditions is not None:
         more |= rule.conditions.table()
+    if rule.credential:
+        more["credential"] = rule.credential
     extra = [str(network) for network in rule.addresses if network not in own]
     if extra:
         more["addresses"] = extra

@@ -234,6 +234,14 @@ class RuleSet:
         said = Unsaid(wording.method_not_allowed, rule, host, port, request.method, self._methods_at)
         return _decision(Effect.DENY, Reason.METHOD_NOT_ALLOWED, rule, host, port, said)
 
+    def allowing(self, host: Host, port: int, request: Request) -> Iterator[Rule]:
+        """Every rule that allows this request, which is read, to a host that is allowed."""
+        for each in self.rules_at(host, port):
+            if each.methods and (request.upgrade or request.method not in each.methods):
+                continue
+            if each.conditions is None or each.conditions.unmet(request) is None:
+                yield each
+
     def rules_at(self, host: Host, port: int) -> Iterator[Rule]:
         """Every allow rule that opens host and port, the most specific first."""
         allow = self._allow

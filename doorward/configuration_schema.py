@@ -203,7 +203,12 @@ KEYS: Final = (
     Key("credentials.*.file", Kind.TEXT, None, "Or the file; no command can read it then"),
     Key("credentials.*.command", Kind.COMMAND, None, "Or the command that prints it, such as a password manager's"),
     Key("credentials.*.keyring", Kind.TEXT, None, "Or SERVICE/USER in the desktop's keyring"),
-    Key("credentials.*.hosts", Kind.RULES, (), "To whom it is sent, inside TLS; as in rules, but they allow nothing"),
+    Key(
+        "credentials.*.hosts",
+        Kind.RULES,
+        (),
+        "To whom it is sent at most, inside TLS; as in rules, but they allow nothing. Unset, rules that name it say so",
+    ),
     Key(
         "credentials.*.place",
         Kind.CHOICE,

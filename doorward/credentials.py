@@ -43,7 +43,8 @@ _DEFAULT_NAMES = {"header": "authorization", "basic": "authorization", "aws": "a
 
 class Credential(NamedTuple):
     """What the configuration says of one. `source` is a key of the table, `given` its value; `hosts` are patterns as in
-    rules; `variable` is "" where no variable holds the placeholder."""
+    rules, () where rules that name it are to say; `variable` is "" where no variable holds the placeholder; `by_rule`:
+    it is put into requests that rules allow which name it, and into no others."""
 
     name: str
     source: str
@@ -52,6 +53,7 @@ class Credential(NamedTuple):
     place: str
     field: str
     variable: str
+    by_rule: bool = False
 
     def value(self, env: Mapping[str, str]) -> str:
         """Raises UsageError that names the credential and why it cannot be had."""
@@ -104,9 +106,8 @@ def _credential(name: str, table: Mapping[str, object]) -> Credential:
     given = [source for source in _SOURCES if source in table]
     if len(given) != 1:
         raise wrong(f"it needs one source: {', '.join(_SOURCES)}")
-    hosts = table.get("hosts")
-    if not isinstance(hosts, tuple) or not hosts:
-        raise wrong("it needs hosts, to which alone it is sent")
+    hosts = table.get("hosts", ())
+    assert isinstance(hosts, tuple)
     if not all(isinstance(host, str) and not host.startswith(("{", "@")) for host in hosts):
         raise wrong("its hosts are patterns, as text")
     place = str(table.get("place", "header"))

@@ -35,7 +35,11 @@ class Inspection(NamedTuple):
     @property
     def settings(self) -> dict[str, object]:
         """As the door is told; what is secret comes later, and into no record."""
-        return {"every": self.every, "credentials": {each.name: list(each.hosts) for each in self.credentials}}
+        return {
+            "every": self.every,
+            "credentials": {each.name: list(each.hosts) for each in self.credentials},
+            "by_rule": [each.name for each in self.credentials if each.by_rule],
+        }
 
     @property
     def bundle(self) -> str:
@@ -87,8 +91,9 @@ def inspection_for(
     """What is inspected under these network settings; None where nothing needs it. Raises UsageError where it is needed
     and cannot be."""
     every = bool(configuration.value("inspect.all"))
-    credentials = _credentials(configuration)
-    limited = [rule for rule in _rules(settings) if rule.limited or settings.get("limited")]
+    rules = _rules(settings)
+    credentials = _credentials(configuration, rules)
+    limited = [rule for rule in rules if rule.limited or settings.get("limited")]
     narrow = [rule for rule in limited if rule.ports != _PLAIN_HTTP]
     if not every and not credentials and not narrow:
         return None
@@ -127,12 +132,18 @@ def _fingerprint_key(home: Home) -> str:
         raise UsageError(f"doorward: {error}") from None
 
 
-def _credentials(configuration: Configuration) -> tuple[Credential, ...]:
-    if not any(name.startswith("credentials.") for name in (*configuration.values, *configuration.rows)):
+def _credentials(configuration: Configuration, rules: Iterable[Rule]) -> tuple[Credential, ...]:
+    configured = any(name.startswith("credentials.") for name in (*configuration.values, *configuration.rows))
+    if not configured and not any(rule.credential for rule in rules):
         return ()
+    from doorward.allowlists.rule import MalformedRule
+    from doorward.credential_rules import bound
     from doorward.credentials import credentials_of
 
-    return credentials_of(configuration)
+    try:
+        return bound(credentials_of(configuration), rules)
+    except MalformedRule as error:
+        raise UsageError(f"doorward: {error}") from None
 
 
 def _hosts(credentials: Iterable[Credential]) -> list[Rule]:

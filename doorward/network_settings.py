@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 
     from doorward.gates.policy_rules import Policy
 
-_LIMITING = frozenset(("methods", "paths", "query", "headers", "graphql"))
-"""Keys of a rule by which it allows some requests only."""
+_LIMITING = frozenset(("methods", "paths", "query", "headers", "graphql", "credential"))
+"""Keys of a rule by which it allows some requests only, or puts something into them."""
 
 
 def network_settings(

@@ -172,11 +172,14 @@ def settings_for(options: Mapping[str, Any], env: Mapping[str, str]) -> tuple[di
         },
     }
     if not options.get("door_alone") and asks_for_inspection(configuration, settings):
+        from doorward.configuration_error import ConfigurationError
         from doorward.inspection_settings import inspection_for
 
         try:
             inspection = inspection_for(configuration, settings, home, env)
         except UsageError as error:
+            if isinstance(error, ConfigurationError):
+                raise
             return settings, (*notices, str(error).removeprefix("doorward: "))
         if inspection is not None:
             settings["inspection"] = inspection.settings

@@ -21,6 +21,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
+    from doorward.allowlists.conditions import Request
+
 _REMEMBERED = 1024  # decisions, and verdicts; a client that asks for more names than that gains nothing by it
 
 
@@ -29,6 +31,7 @@ class Inspection(NamedTuple):
 
     every: bool = False
     credentials: tuple[tuple[str, RuleIndex], ...] = ()  # names, each with the hosts it may go to
+    by_rule: frozenset[str] = frozenset()  # of those that only go where a rule for the request names them
     secrets: tuple[tuple[str, str], ...] = ()  # names, each with a text that must not pass in a plain request
 
     def credentials_for(self, decision: Decision) -> tuple[str, ...]:
@@ -116,6 +119,17 @@ class Policy:
     def _watched_name(self, name: Name) -> Decision:
         return observed(self.rules.decide_name(name))
 
+    def credentials_in(self, decision: Decision, request: Request) -> tuple[str, ...]:
+        """The names of those that are put into an allowed request."""
+        inspection = self.inspection
+        if inspection is None:
+            return ()
+        found = inspection.credentials_for(decision)
+        if inspection.by_rule.isdisjoint(found):
+            return found
+        named = {rule.credential for rule in self.rules.allowing(decision.host, decision.port, request)}
+        return tuple(name for name in found if name in named or name not in inspection.by_rule)
+
     def opaque(self, decision: Decision) -> Decision:
         """The decision on a tunnel that nobody looks into, whatever could be."""
         from doorward.allowlists.conditions import Request
@@ -190,8 +204,8 @@ def policy_from_settings(
 
 
 def _inspection(settings: object) -> Inspection | None:
-    """`{"every": bool, "credentials": {NAME: [PATTERN, …]}, "secrets": [[NAME, TEXT], …]}`, the patterns as in rules;
-    null without a worker."""
+    """`{"every": bool, "credentials": {NAME: [PATTERN, …]}, "by_rule": [NAME, …], "secrets": [[NAME, TEXT], …]}`, the
+    patterns as in rules; null without a worker."""
     if settings is None:
         return None
     if not isinstance(settings, dict) or not isinstance(settings.get("credentials"), dict):
@@ -201,7 +215,7 @@ def _inspection(settings: object) -> Inspection | None:
         origin = Origin("file", f"credentials.{name}.hosts")
         found.append((name, RuleIndex([parse_rule(each, "allow", origin) for each in patterns])))
     secrets = tuple((name, text) for name, text in settings.get("secrets", ()))
-    return Inspection(bool(settings.get("every")), tuple(found), secrets)
+    return Inspection(bool(settings.get("every")), tuple(found), frozenset(settings.get("by_rule", ())), secrets)
 
 
 def _zone(text: object) -> str:

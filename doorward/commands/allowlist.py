@@ -132,6 +132,7 @@ def _row(rule: Rule) -> dict[str, object]:
         "ports": [list(span) for span in rule.ports],
         "methods": list(rule.methods),
         **({} if rule.conditions is None else rule.conditions.table()),
+        **({"credential": rule.credential} if rule.credential else {}),
         "addresses": [str(network) for network in rule.addresses],
         "tls": rule.tls,
     }

@@ -147,6 +147,31 @@ def test_a_rule_and_a_credential_hold_together(run: Any, start: Any) -> None:
     assert [each[0] for each in server.seen] == ["GET"]
 
 
+def test_a_rule_that_names_a_credential(run: Any, start: Any) -> None:
+    """It goes into what such a rule allows, and at the same host into nothing else: head or body."""
+    server = start.server("api.test", answer=bearer)
+    there = f"https://api.test:{server.port}"
+    ask = 'curl -sS -o /dev/null -w "%{http_code} " -H "Authorization: Bearer $API_TOKEN"'
+    script = (
+        f'{ask} {there}/in/1; {ask} {there}/out/2; {ask} -X POST {there}/in/3; '
+        f'curl -sS -o /dev/null -w "%{{http_code}} " -d "a=$API_TOKEN" {there}/out/4; '
+        f'curl -sS -o /dev/null -w "%{{http_code}} " -d "a=b" {there}/out/5'
+    )
+    host = f"api.test:{server.port}"
+    ran = run(
+        "-c", 'credentials.gh={env = "API_TOKEN"}',
+        "--allow", f'{{host = "{host}", methods = ["GET"], paths = ["/in/*"], credential = "gh"}}',
+        "--allow", f'{{host = "{host}", methods = ["GET", "POST"]}}',
+        "--", "sh", "-c", script, env={"API_TOKEN": TOKEN},
+    )  # fmt: skip
+    assert ran.output.startswith("200 403 403 ") and ran.output.rstrip().endswith("401"), ran.output + ran.err
+    assert [each[1] for each in server.seen] == ["/in/1", "/out/5"]
+    assert server.seen[0][2]["Authorization"] == f"Bearer {TOKEN}"
+    assert ran.reasons == ["credential_leak"] * 3
+    assert "allowed by no rule that names it" in ran.document["refusals"][0]["message"]
+    assert TOKEN.encode() not in everything(run)
+
+
 def test_a_request_signed_with_a_placeholder_is_signed_anew(run: Any, start: Any) -> None:
     """AWS Signature Version 4, by a real client (curl): the server sees the key's signature, the command has no key."""
     from doorward.proxy.inspection.sigv4 import signed_with

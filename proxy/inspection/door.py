@@ -58,10 +58,12 @@ class Door:
         self.ended = self._loop.create_future()
         self._loop.add_reader(sock.fileno(), self._read)
 
-    async def ask(self, tunnel: str, question: Mapping[str, Any]) -> None:
-        """Put a request to the door; returns when it may go on. Raises Refused, DoorGone."""
+    async def ask(self, tunnel: str, question: Mapping[str, Any]) -> frozenset[str]:
+        """Put a request to the door; returns when it may go on, with the names of the credentials that go into it.
+        Raises Refused, DoorGone."""
         answer, _ = await self._ask({"type": "ask", "tunnel": tunnel, **question})
         _allowed(answer)
+        return frozenset(answer["credentials"])
 
     async def refuse(self, tunnel: str, reason: str, message: str, method: str) -> Refused:
         """Have a refusal recorded that only the worker can see; what the client is told then. Raises DoorGone."""

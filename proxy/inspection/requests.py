@@ -19,6 +19,7 @@ from doorward.proxy.http1 import BadMessage
 from doorward.proxy.inspection import answers
 from doorward.proxy.inspection.credentials import (
     BodyWatch,
+    Credential,
     Leak,
     Mirror,
     leak_in,
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from doorward.proxy.inspection.worker import Setting
 
 _USED = "doorward.used"  # key of a flow's metadata: the credentials that were put in
+_MAY_HOLD = "doorward.may-hold"  # the same: those that may be put in
 _EVIDENCE = "doorward.evidence"
 
 log = logging.getLogger("doorward.inspection")
@@ -59,6 +61,7 @@ class Requests:
         self._at_home = frozenset(each for each in setting.credentials if each.name in message["credentials"])
         self._mine = tuple(each for each in setting.credentials if self.tls and each in self._at_home)
         self._signers = tuple(each for each in self._mine if each.place == "aws")
+        # signers come last, since what others put in is among what is signed
         self._mine = (*(each for each in self._mine if each.place != "aws"), *self._signers)
         self._others = tuple(each for each in setting.credentials if each not in self._mine)
         self._noted: set[str] = set()
@@ -133,7 +136,7 @@ class Requests:
         if said is not None:
             message = f"the tunnel was opened to {self.host} port {self.port}, but a request in it names {said}"
             raise await self.door.refuse(self.name, "name_mismatch", message, request.method)
-        await self._look_for_leaks(request)
+        await self._look_for_leaks(request, self._others)
         if self._graphql and may_hold_operations(request.method, request.headers.get("content-type", "")):
             flow.metadata[HELD_FOR_JUDGEMENT] = True
             return
@@ -141,25 +144,26 @@ class Requests:
             flow.metadata[HELD_FOR_JUDGEMENT] = True  # what was signed is told with its body
             return
         operations = operations_in_target(request.path) if self._graphql and request.method == "GET" else None
-        await self._ask(request, operations)
+        await self._ask(flow, operations)
         self._let_go(flow)
 
     async def _judge_with_body(self, flow: http.HTTPFlow) -> None:
         request: Any = flow.request
         body = request.raw_content or b""
-        leak = leak_in((body.decode("latin-1"),), self._others)
-        if leak is not None:
-            raise await self._leak_refused(leak, request.method)
+        await self._look_for_leaks_in((body.decode("latin-1"),), self._others, request.method)
         operations = None
         if self._graphql:
             headers = request.headers
             kind, encoding = headers.get("content-type", ""), headers.get("content-encoding", "")
             operations = operations_in_body(request.path, kind, encoding, body)
-        await self._ask(request, operations)
+        await self._ask(flow, operations)
+        await self._look_for_leaks_in((body.decode("latin-1"),), self._not_in(flow), request.method)
         self._let_go(flow, whole=True)
 
-    async def _ask(self, request: Any, operations: tuple[str, ...] | None) -> None:
-        await self.door.ask(
+    async def _ask(self, flow: http.HTTPFlow, operations: tuple[str, ...] | None) -> None:
+        """Have the door judge it; what it may hold is known then, and looked at once more."""
+        request: Any = flow.request
+        granted = await self.door.ask(
             self.name,
             {
                 "method": request.method,
@@ -173,6 +177,12 @@ class Requests:
                 "upgrade": _upgrade(request),
             },
         )
+        flow.metadata[_MAY_HOLD] = tuple(each for each in self._mine if each.name in granted)
+        await self._look_for_leaks(request, self._not_in(flow))
+
+    def _not_in(self, flow: http.HTTPFlow) -> tuple[Credential, ...]:
+        """Those for this host that no rule puts into this request."""
+        return tuple(each for each in self._mine if each not in flow.metadata[_MAY_HOLD])
 
     def _let_go(self, flow: http.HTTPFlow, *, whole: bool = False) -> None:
         """The door said yes. `whole`: the body is here, and is sent with the head."""
@@ -188,9 +198,10 @@ class Requests:
             evidence = Evidence(self.host, self.port, bodies=self._record == "bodies", key=self._fingerprint_key)
             flow.metadata[_EVIDENCE] = evidence
             evidence.request(request)
-        if self._mine:
+        if flow.metadata[_MAY_HOLD]:
             self._put_in(flow, request.raw_content if whole else None)
-        passing: Any = self._body_watch(flow) if self._others else None
+        watched = (*self._others, *self._not_in(flow))
+        passing: Any = self._body_watch(flow, watched) if watched else None
         if evidence is not None:
             passing = evidence.watching("request", passing)
         if whole:
@@ -201,31 +212,34 @@ class Requests:
 
     # --- credentials -----------------------------------------------------------------------------------------------
 
-    async def _look_for_leaks(self, request: Any) -> None:
-        if not self._others:
-            return
-        found = leak_in((request.path, *(value for _, value in request.headers.items(multi=True))), self._others)
-        if found is not None:
-            raise await self._leak_refused(found, request.method)
+    async def _look_for_leaks(self, request: Any, credentials: tuple[Credential, ...]) -> None:
+        if credentials:
+            texts = (request.path, *(value for _, value in request.headers.items(multi=True)))
+            await self._look_for_leaks_in(texts, credentials, request.method)
 
-    async def _leak_refused(self, leak: Leak, method: str) -> Refused:
-        return await self.door.refuse(self.name, "credential_leak", self._leak_message(leak), method)
+    async def _look_for_leaks_in(
+        self, texts: tuple[str, ...], credentials: tuple[Credential, ...], method: str
+    ) -> None:
+        leak = leak_in(texts, credentials)
+        if leak is not None:
+            raise await self.door.refuse(self.name, "credential_leak", self._leak_message(leak), method)
 
     def _leak_message(self, leak: Leak) -> str:
         what = "its value" if leak.real else "what stands for it"
         if leak.credential in self._at_home:
-            return f"the credential {leak.credential.name} ({what}) was about to be sent to {self.host} without TLS"
+            how = "in a request that is allowed by no rule that names it" if self.tls else "without TLS"
+            return f"the credential {leak.credential.name} ({what}) was about to be sent to {self.host} {how}"
         told = f"the credential {leak.credential.name} ({what}) was about to be sent to {self.host}"
         return f"{told}, which it is not for"
 
-    def _body_watch(self, flow: http.HTTPFlow) -> BodyWatch:
+    def _body_watch(self, flow: http.HTTPFlow, credentials: tuple[Credential, ...]) -> BodyWatch:
         def leaked(leak: Leak) -> None:
             flow.metadata[LEAKED] = True
             task = asyncio.get_running_loop().create_task(self._leaked(leak, flow.request.method))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
 
-        return BodyWatch(self._others, leaked)
+        return BodyWatch(credentials, leaked)
 
     async def _leaked(self, leak: Leak, method: str) -> None:
         """A body is under way already, so there is no answer but the end."""
@@ -238,12 +252,13 @@ class Requests:
     def _put_in(self, flow: http.HTTPFlow, body: bytes | None) -> None:
         request: Any = flow.request
         used = []
+        mine: tuple[Credential, ...] = flow.metadata[_MAY_HOLD]
         before = request.method, request.path, _lower(request)
         try:
-            signed = [(each, signed_with(each.placeholder, *before, body)) for each in self._signers]
+            signed = [(each, signed_with(each.placeholder, *before, body)) for each in mine if each.place == "aws"]
         except CannotSign as error:
             raise BadMessage(501, f"This request cannot be signed anew: {error}.") from None
-        for each in self._mine:
+        for each in mine:
             put = False
             fields = []
             for name, value in request.headers.fields:
@@ -256,7 +271,6 @@ class Requests:
                 request.path, put = target, True
             how = next((how for signer, how in signed if signer is each), None)
             if how is not None:
-                # what others put in is among what is signed; signers come last
                 fresh = authorization(each.value, how, request.method, request.path, _lower(request))
                 request.headers["authorization"], put = fresh, True
             if put:

@@ -13,6 +13,7 @@ import base64
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from doorward.allowlists.conditions import Request
 from doorward.allowlists.decision import Decision, Effect, Reason, Source
 from doorward.allowlists.host import Name, authority_text, host_text
 from doorward.proxy import records
@@ -175,18 +176,17 @@ class InspectedTunnel:
     async def _judge(self, message: Mapping[str, Any]) -> dict[str, Any]:
         self._account.requests += 1
         operations = message["operations"]
-        decision = self.server.policy.admit(
-            self._decision.host,
-            self._decision.port,
+        request = Request(
             message["method"],
             message["target"],
             tuple((name, value) for name, value in message["headers"]),
             None if operations is None else tuple(operations),
-            visible=True,
-            upgrade=message["upgrade"],
+            message["upgrade"],
         )
+        policy, place = self.server.policy, self._decision
+        decision = policy.admit(place.host, place.port, *request[:4], visible=True, upgrade=request.upgrade)
         if decision.effect is Effect.ALLOW:
-            return {"allow": True}
+            return {"allow": True, "credentials": policy.credentials_in(decision, request)}
         return await self._refuse(decision, message)
 
     async def _refuse(self, decision: Decision, message: Mapping[str, Any]) -> dict[str, Any]:

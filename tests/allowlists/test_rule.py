@@ -91,6 +91,11 @@ def test_localhost_brings_loopback(rule: Callable[..., Rule]) -> None:
         ({"host": "a.test", "methods": ["*"]}, None),
         ({"host": "a.test", "methods": ["GET"], "tls": "any"}, '{host = "a.test", methods = ["GET"]}'),
         ({"host": "a.test", "methods": [7], "colour": "red"}, None),
+        ({"host": "a.test", "credentials": "forge"}, '{host = "a.test", credential = "forge"}'),
+        ({"host": "a.test", "credential": ["forge"]}, None),
+        ({"host": "a.test", "credential": ""}, None),
+        ({"host": "a.test", "credential": "forge", "tls": "any"}, None),
+        ({"host": "udp:a.test:53", "credential": "forge"}, None),
         ("{host = ", None),
         ('{host = "a.test"}\nb = 1', None),
     ],
@@ -190,6 +195,7 @@ def test_ordinary_allows_are_not(rule: Callable[..., Rule], entry: str) -> None:
         '{host = "db.corp:5432", addresses = ["10.0.0.0/8"], tls = "any"}',
         '{host = "localhost", addresses = ["127.0.0.2/32"]}',
         '{host = "a.test:80", methods = ["GET", "HEAD"], addresses = ["10.0.0.0/8"]}',
+        '{host = "a.test", paths = ["/v1/**"], credential = "forge"}',
     ],
 )
 def test_the_canonical_entry_reads_back(rule: Callable[..., Rule], entry: str) -> None:

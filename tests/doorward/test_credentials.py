@@ -47,8 +47,6 @@ def test_what_a_table_says(tmp_path: Path) -> None:
     [
         ('hosts = ["a.test"]', "one source"),
         ('env = "A"\nfile = "b"\nhosts = ["a.test"]', "one source"),
-        ('env = "A"', "needs hosts"),
-        ('env = "A"\nhosts = []', "needs hosts"),
         ('env = "A"\nhosts = ["@pip"]', "patterns"),
         ('env = "A"\nhosts = ["a.test"]\nplace = "cookie"', "name of the cookie"),
         ('env = "A"\nhosts = ["a.test"]\nname = "a b"', "needs the name"),
