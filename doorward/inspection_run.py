@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from doorward.credentials import Credential
+    from doorward.hint import Hint
     from doorward.inspection_settings import Inspection
     from doorward.proxy_process import ProxyProcess
 
@@ -28,7 +29,7 @@ class RunInspection:
         told = [self._brokered(each) for each in inspection.credentials]
         self._process = InspectionProcess(inspection.python, {**inspection.work, "credentials": told}, proxy.inspection)
         self._ready = False
-        self._untrusted: dict[str, str] = {}  # by host
+        self._untrusted: dict[tuple[str, int], None] = {}
 
     def _brokered(self, credential: Credential) -> dict[str, str]:
         from doorward.credentials import placeholder_for
@@ -66,11 +67,36 @@ class RunInspection:
     def heard(self, event: Mapping[str, Any]) -> None:
         """Something the door told."""
         if event.get("type") == "inspection_not_trusted":
-            self._untrusted[str(event["host"])] = str(event["message"])
+            self._untrusted[str(event["host"]), int(event["port"])] = None
+
+    def hints(self) -> list[Hint]:
+        """Where a client did not take our certificate since the last time, and the rule under which it need not."""
+        untrusted, self._untrusted = self._untrusted, {}
+        return [self._pinned(host, port) for host, port in untrusted]
+
+    def _pinned(self, host: str, port: int) -> Hint:
+        from doorward.hint import Hint  # for few runs only
+        from doorward.summary import place_text
+
+        place = place_text(host, None if port == 443 else port)
+        why = (
+            f"the client does not take the inspection's certificate for {host}: it brings its own list of authorities, "
+            "or pins the server's key."
+        )
+        trust = "have it trust the file that SSL_CERT_FILE names"
+        if self._inspection.has_credential_for(host, port):
+            return Hint("pinned_certificate", f"{why} A credential's host is always inspected: {trust}")
+        unread = f"--allow {place} lets its tunnel pass unread; or {trust}"
+        if self._inspection.every:
+            return Hint("pinned_certificate", f"{why} Without --inspect, {unread}", f"--allow {place}")
+        if self._inspection.limited:
+            remedy = f"--network proxied --allow {place}"
+            return Hint("pinned_certificate", f"{why} {remedy} lets its tunnel pass unread; or {trust}", remedy)
+        return Hint("pinned_certificate", f"{why} {unread[0].upper()}{unread[1:]}", f"--allow {place}")
 
     def notes(self) -> list[str]:
         """What came up since the last time, one sentence each."""
-        found, self._untrusted = list(self._untrusted.values()), {}
+        found: list[str] = []
         if self._process.ended():
             why = f" ({failure})" if (failure := self._process.failure()) else ""
             found.append(f"the inspection worker died{why}; nothing that it must look into was let through then")

@@ -24,13 +24,23 @@ _PLAIN_HTTP = ((80, 80),)
 
 class Inspection(NamedTuple):
     """`python` runs the worker; `work` is what it is told (see `proxy/inspection/worker`); `folder` holds the authority
-    and what is to be trusted; the hosts of `credentials` are inspected whatever their rules say."""
+    and what is to be trusted; the hosts of `credentials` are inspected whatever their rules say; in a `limited` network
+    every host is."""
 
     python: str
     folder: str
     work: Mapping[str, object]
     every: bool
     credentials: tuple[Credential, ...] = ()
+    limited: bool = False
+
+    def has_credential_for(self, host: str, port: int) -> bool:
+        """Whether one is for this place, which is inspected then."""
+        from doorward.allowlists.host import parse_rule_host
+        from doorward.allowlists.index import RuleIndex
+
+        rules = RuleIndex(_hosts(self.credentials))
+        return rules.find(parse_rule_host(host), port) is not None or rules.star_at(port) is not None
 
     @property
     def settings(self) -> dict[str, object]:
@@ -117,6 +127,7 @@ def inspection_for(
         },
         every,
         credentials,
+        bool(settings.get("limited")),
     )
 
 

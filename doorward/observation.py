@@ -17,7 +17,8 @@ class Observation(NamedTuple):
     entry for every no a door said (the keys of the refusal body, the machine's own field `status` first),
     `verdict` what the gates said, `enforcement` what really held, `duration_s` seconds, `notes` plain sentences
     about the run itself (a time limit, a proxy that died, a client that went round the proxy), `limits_hit` one entry
-    for each limit that was reached: `limit`, `value`, `by`, `message`.
+    for each limit that was reached: `limit`, `value`, `by`, `message`, `hints` one for each cause that a failed command
+    shows: `cause`, `message` (also among the notes), `remedy`, the option or words to write, "" where none helps.
     """
 
     session: str
@@ -31,6 +32,7 @@ class Observation(NamedTuple):
     duration_s: float
     notes: tuple[str, ...] = ()
     limits_hit: tuple[Mapping[str, object], ...] = ()
+    hints: tuple[Mapping[str, object], ...] = ()
 
     def to_json(self) -> dict[str, object]:
         """The document `run --json` prints."""
@@ -39,6 +41,7 @@ class Observation(NamedTuple):
             "refusals": [dict(entry) for entry in self.refusals],
             "notes": list(self.notes),
             "limits_hit": [dict(entry) for entry in self.limits_hit],
+            "hints": [dict(entry) for entry in self.hints],
         }
 
     @classmethod
@@ -48,7 +51,7 @@ class Observation(NamedTuple):
         refusals = values["refusals"]
         assert isinstance(refusals, list)
         values["refusals"] = tuple(refusals)
-        for name in ("notes", "limits_hit"):
+        for name in ("notes", "limits_hit", "hints"):
             listed = values[name]
             assert isinstance(listed, list)
             values[name] = tuple(listed)

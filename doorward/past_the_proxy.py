@@ -9,7 +9,11 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from doorward.plan import PROXY_URL
+from doorward.hint import Hint
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from doorward.hints import Ended
 
 _NAME: Final = (
     "Temporary failure in name resolution", "Name or service not known", "Name does not resolve",  # glibc, musl
@@ -25,52 +29,91 @@ _LOOPBACK: Final = r"(?:127\.0\.0\.1|\blocalhost\b|\[?::1\b\]?)"
 _PORT: Final = r"(?::|'?, | port |'?, port=)(\d{1,5})\b"
 _NAME_SERVER: Final = r"lookup \S+ on \S+:53\b"  # Go's own resolver, which asks a server that is not there
 _CURL: Final = "Failed to connect to "  # and not why
+_CAPTURE: Final = "-c network.transparent=true"
+_SOCKS: Final = (
+    (r"(?<![\w-])socks5://", "socks5://", "socks5h://"),
+    (r"(?<![\w-])--socks5(?![\w-])", "--socks5", "--socks5-hostname"),
+)
+_ELSEWHERE: Final = "nothing listens there: loopback inside is the sandbox's own, the host's is another machine"
+_APPEARS: Final = (
+    "makes the host's port appear inside; a server that a run starts itself is reached by clients of the same run alone"
+)
 _NO_TRUST_SERVICE: Final = "OSStatus -26276"
 """errSecInternalComponent: what Go's crypto/x509 prints on macOS where the trust service cannot be asked."""
 
 
-def hint(output: str, proxy_url: str = PROXY_URL, *, captured: bool = False) -> str | None:
-    """A sentence for a person; None where `output`, of a failed command, shows no way round the proxy, which inside is
-    at `proxy_url`. Where connections are `captured` there is only one: loopback."""
+def hint(ended: Ended) -> Hint | None:
+    """The one hint; None where nothing of a failed command shows a way round the proxy. Where connections are captured
+    there is only one: loopback."""
+    output, proxy_url = ended.output, ended.proxy_url
+    assert proxy_url is not None
     if _NO_TRUST_SERVICE in output:
-        return (
+        return Hint(
+            "trust_service",
             "a certificate could not be verified: the program asks macOS's trust service, and OSStatus -26276 says "
-            "that it could not. -c macos.trust_service=true lets it"
+            "that it could not. -c macos.trust_service=true lets it",
+            "-c macos.trust_service=true",
         )
-    if not captured and (_has(output, _NAME) or re.search(_NAME_SERVER, output)):
-        return (
-            "a name did not resolve: inside, only the proxy looks names up. "
-            f"Have the client use {proxy_url}, or socks5h:// (not socks5://) at that address"
-        )
-    if (place := _refused_loopback(output, proxy_url, captured)) is not None:
-        return (
-            "nothing listens there: loopback inside is the sandbox's own, the host's is another machine. "
-            f"--allow-loopback {place.rpartition(':')[2]} makes the host's port appear inside; a server that a run "
-            "starts itself is reached by clients of the same run alone"
-        )
-    if captured:
+    if ended.uncaptured and (_has(output, _NAME) or re.search(_NAME_SERVER, output)):
+        why = "a name did not resolve: inside, only the proxy looks names up"
+        return _socks(ended, why) or _ignored(ended, why, "socks5h:// (not socks5://) at that address")
+    if (port := _refused_loopback(ended, proxy_url)) is not None:
+        return _loopback(port, ended)
+    if not ended.uncaptured:
         return None
     if _has(output, _ADDRESS) or re.search(rf"{_CURL}(?!{_LOOPBACK})\S+ port", output):
-        return (
-            f"an address was dialled directly, and inside there is no route: the only way out is {proxy_url}, "
-            "also for SOCKS5"
-        )
+        why = "an address was dialled directly, and inside there is no route"
+        return _ignored(ended, why, "SOCKS5 at that address")
     return None
 
 
-def _refused_loopback(output: str, proxy_url: str, captured: bool) -> str | None:
-    """The rule for the port of the host's loopback that was dialled; None where none was, or it was the proxy's."""
-    told = _has(output, _REFUSED)
-    if not told and _CURL not in output:
+def _ignored(ended: Ended, why: str, socks: str) -> Hint:
+    """For a client that knows no proxy, or was told to leave it out."""
+    own = f"have the client use {ended.proxy_url}, or {socks}"
+    if ended.uncaptured == "off":
+        return Hint("proxy_ignored", f"{why}. {_CAPTURE} captures its connections; or {own}", _CAPTURE)
+    return Hint("proxy_ignored", f"{why}: {own}")
+
+
+def _socks(ended: Ended, why: str) -> Hint | None:
+    """For a client that was told to look names up itself before it asks the proxy."""
+    text = f"{ended.command}\n{ended.output}"
+    for pattern, wrong, right in _SOCKS:
+        if re.search(pattern, text):
+            also = "" if right == "socks5h://" else " (socks5h:// in a URL)"
+            said = f"{why}, and {wrong} leaves that to the client: write {right}{also} in place of {wrong}"
+            return Hint("socks5", said, right)
+    return None
+
+
+def _loopback(port: str, ended: Ended) -> Hint | None:
+    if not port:
+        return Hint("loopback", f"{_ELSEWHERE}. --allow-loopback PORT {_APPEARS}", "--allow-loopback PORT")
+    number = int(port)
+    if ended.loopback is None or number in ended.loopback:
+        return None  # granted, and nobody listens there
+    grant = f"--allow-loopback {port}"
+    if (listening := ended.listening()) is not None and number not in listening:
+        return Hint("loopback", f"{_ELSEWHERE}, and nothing listens on its port {port} now. {grant} {_APPEARS}", grant)
+    return Hint("loopback", f"{_ELSEWHERE}. {grant} {_APPEARS}", grant)
+
+
+def _refused_loopback(ended: Ended, proxy_url: str) -> str | None:
+    """The port of the host's loopback that was dialled, "" where it is not told; None where none was, or it was the
+    proxy's."""
+    told = _has(ended.output, _REFUSED)
+    if not told and _CURL not in ended.output:
         return None
-    refused = [line for line in output.splitlines() if _has(line, _REFUSED) or _CURL in line]
-    for line in refused:
-        if (found := re.search(_LOOPBACK + _PORT, line)) is not None:
+    for line in ended.output.splitlines():
+        if (_has(line, _REFUSED) or _CURL in line) and (found := re.search(_LOOPBACK + _PORT, line)) is not None:
             # a sandboxed client that does not reach the proxy itself is no client that goes round it
-            return None if proxy_url.endswith(f":{found[1]}") else f"127.0.0.1:{found[1]}"
-    # a bare traceback: the address is in some other line, and may be of another server; where everything else is
-    # captured, and answered, only loopback refuses
-    return "127.0.0.1:PORT" if told and (captured or re.search(_LOOPBACK, output)) else None
+            return None if proxy_url.endswith(f":{found[1]}") else found[1]
+    # a bare traceback: the address is in another line or in the command, and where it may be of several it is of none
+    if told and (not ended.uncaptured or re.search(_LOOPBACK, ended.output)):
+        # where everything else is captured, and answered, only loopback refuses
+        ports = set(re.findall(_LOOPBACK + _PORT, f"{ended.command}\n{ended.output}"))
+        return ports.pop() if len(ports) == 1 else ""
+    return None
 
 
 def _has(text: str, words: tuple[str, ...]) -> bool:

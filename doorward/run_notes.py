@@ -35,16 +35,10 @@ def watched_notes(watched: Sequence[Mapping[str, object]], session: str) -> list
     return [*notes, f"to make rules of it: doorward allowlist learn {session}"]
 
 
-def failure_notes(withheld: Sequence[str], limits: Limits, held: Mapping[str, str]) -> list[str]:
-    """For a command that failed: variables it did not get (names only), and limits that may have been in its way."""
-    notes = []
-    if withheld:
-        shown = ", ".join(withheld[:_MOST_NAMES])
-        more = f" and {len(withheld) - _MOST_NAMES} more" if len(withheld) > _MOST_NAMES else ""
-        notes.append(f"the command did not get these variables: {shown}{more}; --pass-env NAME hands one over")
-    if held:
-        from doorward.launcher.limits import unseen
+def quiet_limits(limits: Limits, held: Mapping[str, str]) -> list[str]:
+    """For a command that failed: limits that may have been in its way without a sign."""
+    from doorward.launcher.limits import unseen
 
-        if quiet := unseen(limits, held):
-            notes.append(f"the command was limited to {', '.join(quiet)}; nobody can see whether that was reached")
-    return notes
+    if quiet := unseen(limits, held):
+        return [f"the command was limited to {', '.join(quiet)}; nobody can see whether that was reached"]
+    return []

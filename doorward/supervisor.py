@@ -26,11 +26,12 @@ from doorward.streams import Streams
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
     from typing import Any
 
     from doorward.gates.action import Action
     from doorward.gates.verdict import Verdict
+    from doorward.hint import Hint
     from doorward.host_asking import HostAsking
     from doorward.inspection_run import RunInspection
     from doorward.launcher.protocols import Backend, Confinement, Process
@@ -461,25 +462,21 @@ class Supervisor:
                 body = refusal_of_denied(denied, self._plan.sandbox)
                 log.refusal(body)
                 refusals.append(body)
-        proxied = self._proxy is not None and not waited.proxy_stopped
-        if status != 0 and proxied and not refusals and recorded is not None:
-            from doorward.past_the_proxy import hint  # for few runs only
-
-            captured = self._plan.sandbox.door.transparent and not told
-            said = hint(recorded.text, launch.inner.variables["http_proxy"], captured=captured)
-            if said is not None:
-                notes.append(said)
         if self._plan.proxy_settings.get("observe"):
             from doorward.run_notes import watched_notes
 
             notes += watched_notes(watched, log.session)
         held = launch.confinement.limits
-        if waited.outcome.limits_hit or (status != 0 and (held or launch.inner.withheld)):
-            from doorward.run_notes import failure_notes, limit_notes  # for few runs only
+        if waited.outcome.limits_hit or (status != 0 and held):
+            from doorward.run_notes import limit_notes, quiet_limits  # for few runs only
 
             notes += limit_notes(waited.outcome.limits_hit)
             if status != 0:
-                notes += failure_notes(launch.inner.withheld, self._plan.sandbox.limits, held)
+                notes += quiet_limits(self._plan.sandbox.limits, held)
+        hints: list[Hint] = []
+        if status != 0:
+            hints = self._hints(request, launch, waited, recorded, refusals, told)
+            notes += [each.message for each in hints]
         notes += self._permitting().ended(log, action, request, refusals, status)
         observation = self._observe(
             log,
@@ -491,9 +488,38 @@ class Supervisor:
             launch.confinement.enforcement,
             started,
             notes,
+            hints,
         )
         launch.process.close()  # last: the shim, which has reported, takes its time to end
         return observation
+
+    def _hints(
+        self,
+        request: Request,
+        launch: Launch,
+        waited: Waited,
+        recorded: OutputRecord | None,
+        refusals: list[Mapping[str, Any]],
+        told: list[str],
+    ) -> list[Hint]:
+        from doorward.hints import Ended, granted_loopback, hints_of, host_listening, uncaptured  # for few runs only
+
+        plan = self._plan
+        return hints_of(
+            Ended(
+                argv=request.argv,
+                cwd=request.cwd,
+                output=recorded.text if recorded is not None else "",
+                refusals=refusals,
+                withheld=launch.inner.withheld,
+                inspected=self._inspection.hints() if self._inspection is not None else (),
+                sandbox=plan.sandbox,
+                proxy_url=None if self._proxy is None or waited.proxy_stopped else launch.confinement.proxy_url(),
+                uncaptured=uncaptured(plan, told),
+                loopback=granted_loopback(plan.configuration),
+                listening=host_listening,
+            )
+        )
 
     def _notes(self, waited: Waited) -> list[str]:
         notes = []
@@ -520,6 +546,7 @@ class Supervisor:
         enforcement: Enforcement,
         started: float,
         notes: list[str],
+        hints: Sequence[Hint] = (),
         *,
         success: bool = True,
     ) -> Observation:
@@ -549,6 +576,7 @@ class Supervisor:
             duration_s=round(duration, 3),
             notes=tuple(notes),
             limits_hit=tuple(limits_hit),
+            hints=tuple(each._asdict() for each in hints),
         )
 
 

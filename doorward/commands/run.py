@@ -100,7 +100,10 @@ def _report(observation: Observation, notices: list[str], as_json: bool) -> None
     if notices or observation.notes or observation.refusals:
         from doorward.summary import printable, summarize
 
-        lines = [printable(f"doorward: {notice}") for notice in (*notices, *observation.notes)]
+        # a program reads hints in the document
+        hints = {each["message"] for each in observation.hints} if as_json else ()
+        told = (note for note in observation.notes if note not in hints)
+        lines = [printable(f"doorward: {notice}") for notice in (*notices, *told)]
         lines += summarize(observation.refusals)
         _write(2, "".join(f"{line}\n" for line in lines).encode("utf-8", "backslashreplace"))
     if as_json:

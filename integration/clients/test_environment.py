@@ -188,11 +188,11 @@ def test_a_direct_address_is_unreachable_at_once(doorward: Any, client: Callable
     seen.hints("an address was dialled directly")
 
 
-def test_the_hint_of_loopback_names_the_port(doorward: Any) -> None:
+def test_the_hint_of_loopback_names_the_port(doorward: Any, web: Any) -> None:
     """P-EV-06: 127.0.0.1 is left out of the proxy by every client, and nothing listens there inside."""
-    seen = doorward("--", *CURL, "http://127.0.0.1:8080/")
-    assert (seen.status, seen.reasons) == (7, [])
-    seen.hints("nothing listens there")
+    seen = doorward("--", *CURL, f"http://127.0.0.1:{web.port}/")
+    assert (seen.status, seen.reasons, web.paths) == (7, [], [])
+    seen.hints("nothing listens there", web.port)
 
 
 def test_no_hint_where_the_way_was_right(doorward: Any, web: Any) -> None:

@@ -283,23 +283,38 @@ def test_git_clones_and_does_not_push(run: Any, git: tuple[Any, Path]) -> None:
     assert subprocess.check_output(["git", "-C", str(bare), "rev-parse", "main"]) != before
 
 
-def test_a_client_that_does_not_trust_us_is_explained(run: Any, start: Any) -> None:
-    """Pinned clients: the remedy stands in a note."""
-    need("curl")
+PINS = """
+import socket, ssl, sys
+there, name = sys.argv[1], sys.argv[1].partition(":")[0]
+sock = socket.create_connection(("127.0.0.1", 3128))
+sock.sendall(f"CONNECT {there} HTTP/1.1\\r\\nHost: {there}\\r\\n\\r\\n".encode())
+sock.recv(1000)
+own = ssl.create_default_context(cafile="own.pem").wrap_socket(sock, server_hostname=name)
+own.sendall(f"GET / HTTP/1.1\\r\\nHost: {there}\\r\\nConnection: close\\r\\n\\r\\n".encode())
+print(own.recv(12).decode())
+"""
+"""A client with a list of authorities of its own, in which ours is not."""
+
+
+@pytest.mark.parametrize("how", ["a rule with methods", "--inspect", "a limited network"])
+def test_a_client_that_does_not_trust_us_is_told_what_helps(run: Any, start: Any, authority: Any, how: str) -> None:
+    """Pinned certificates: doing what the hint says works."""
     server = start.server("api.test")
-    ran = run(*read_only(server.port), "--", "curl", "-sS", "--cacert", "/dev/null", url(server.port))
-    assert ran.status != 0
-    ran = run(
-        *read_only(server.port), "--", PYTHON_INSIDE, "-c",
-        "import ssl, socket, sys\n"
-        "s = socket.create_connection(('127.0.0.1', 3128)); there = sys.argv[1]\n"
-        "s.sendall(f'CONNECT {there} HTTP/1.1\\r\\nHost: {there}\\r\\n\\r\\n'.encode()); s.recv(1000)\n"
-        "c = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)\n"
-        "c.wrap_socket(s, server_hostname='api.test')",
-        f"api.test:{server.port}",
-    )  # fmt: skip
-    assert "SSLCertVerificationError" in ran.output
-    assert any("api.test" in note and "SSL_CERT_FILE" in note for note in ran.document["notes"]), ran.document["notes"]
+    shutil.copy(authority.path, run.workspace / "own.pem")
+    place = f"api.test:{server.port}"
+    options = {"--inspect": ("--inspect", "--allow", place), "a limited network": ("--network", "limited")}
+    chosen = options.get(how, read_only(server.port))
+    if how == "a limited network":
+        chosen = (*chosen, "--allow", place)
+    words = ("--", PYTHON_INSIDE, "-c", PINS, place)
+    ran = run(*chosen, *words)
+    assert "SSLCertVerificationError" in ran.output and server.seen == []
+    (hint,) = ran.document["hints"]
+    assert hint["cause"] == "pinned_certificate" and hint["message"] not in ran.err
+    assert hint["remedy"] in hint["message"] and "SSL_CERT_FILE" in hint["message"]
+    without = () if "Without --inspect" in hint["message"] or "--network" in hint["remedy"] else chosen
+    again = run(*without, *hint["remedy"].split(), *words)
+    assert again.status == 0 and "HTTP/1.1 200" in again.output and len(server.seen) == 1
 
 
 def test_java_trusts_it(run: Any, start: Any, tmp_path: Path) -> None:

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
-from doorward.past_the_proxy import hint
+from doorward.hints import Ended
+from doorward.past_the_proxy import hint as hint_of
 
 NAME = "a name did not resolve"
 LOOPBACK = "nothing listens there"
 ADDRESS = "an address was dialled directly"
+
+
+def hint(output: str, *, captured: bool = False, **more: Any) -> str | None:
+    found = hint_of(Ended(("make",), "/", output, uncaptured="" if captured else "off", **more))
+    assert found is None or found.remedy in found.message
+    return found and found.message
 
 
 @pytest.mark.parametrize(
@@ -121,3 +130,42 @@ def test_where_connections_are_captured_only_loopback_is_hinted_at() -> None:
     assert said is not None and "--allow-loopback PORT " in said
     assert hint("socket.gaierror: [Errno -3] Temporary failure in name resolution\n", captured=True) is None
     assert hint("OSError: [Errno 101] Network is unreachable\n", captured=True) is None
+
+
+def test_a_machine_that_cannot_capture_is_not_told_to() -> None:
+    """P-EV-08: the client's own setting is what is left."""
+    for why in ("connections are not captured, since there is no nftables", "on this platform"):
+        found = hint_of(Ended(("make",), "/", "Could not resolve host: a.test\n", uncaptured=why))
+        assert found is not None and found.remedy == "" and "transparent" not in found.message
+
+
+@pytest.mark.parametrize(
+    ("argv", "output", "remedy"),
+    [
+        (("sh", "-c", "curl -x socks5://127.0.0.1:3128 a.test"), "", "socks5h://"),
+        (("curl", "--socks5", "127.0.0.1:3128", "a.test"), "", "--socks5-hostname"),
+        (("./get.py",), "proxies = {'https': 'socks5://127.0.0.1:3128'}\n", "socks5h://"),
+        (("curl", "--socks5-hostname", "127.0.0.1:3128", "socks5h://a.test"), "", "-c network.transparent=true"),
+    ],
+)
+def test_socks5_where_it_was_written(argv: tuple[str, ...], output: str, remedy: str) -> None:
+    """P-DN-04: what was written is replaced; a guess would be no help."""
+    found = hint_of(Ended(argv, "/", f"{output}Could not resolve host: a.test\n", uncaptured="off"))
+    assert found is not None and found.remedy == remedy and "socks5h://" in found.message
+
+
+def test_what_is_granted_is_not_advised() -> None:
+    refused = "dial tcp 127.0.0.1:8080: connect: connection refused\n"
+    assert hint(refused, loopback=(8080,)) is None and hint(refused, loopback=None) is None
+    other = hint(refused, loopback=(8081,), listening=lambda: {8080})
+    assert other is not None and "--allow-loopback 8080 " in other and "now" not in other
+    gone = hint(refused, listening=lambda: {80})
+    assert gone is not None and "nothing listens on its port 8080 now" in gone
+
+
+def test_a_port_that_only_the_command_tells() -> None:
+    refused = "ConnectionRefusedError: [Errno 111] Connection refused\n"
+    one = hint_of(Ended(("sh", "-c", "psql -h 127.0.0.1:5432"), "/", refused))
+    two = hint_of(Ended(("sh", "-c", "psql -h 127.0.0.1:5432 || psql -h localhost:5433"), "/", refused))
+    assert one is not None and one.remedy == "--allow-loopback 5432"
+    assert two is not None and two.remedy == "--allow-loopback PORT", "which of them is not known"
