@@ -70,24 +70,43 @@ transparent.capture(); opened = transparent.open_captured(); opened.append(trans
 print((time.perf_counter() - t) * 1000)
 """
 
-# Runs anywhere: a connection of this very process, among as many others as a run has.
+# Runs anywhere: connections of this very process and of children of it, among as many others as a run has.
 ATTRIBUTION = """
-import os, socket, subprocess, sys, time
+import gc, json, os, signal, socket, statistics, subprocess, sys, time
 from doorward.proxy.attribution import Attribution
 others = [subprocess.Popen(['sleep', '60']) for _ in range(int(sys.argv[1]))]
 listener = socket.create_server(('127.0.0.1', 0))
-diagnosis = socket.socket(16, socket.SOCK_RAW, 4)
-held = [open('/dev/null') for _ in range(16)]
-client = socket.create_connection(listener.getsockname()); accepted, _ = listener.accept()
-who = Attribution(diagnosis, os.getppid())
-took = []
-for _ in range(200):
-    who._asked.clear()
-    t = time.perf_counter(); said = who.of_connection(accepted); took.append((time.perf_counter() - t) * 1000)
-    assert said['pid'] == os.getpid(), said
+who = Attribution(socket.socket(16, socket.SOCK_RAW, 4), os.getppid())
+held = [open('/dev/null') for _ in range(int(sys.argv[2]))]
+gc.disable()
+took = {'again': [], 'new': [], 'first': []}
+def ask(kind, accepted, pid):
+    t, c = time.perf_counter(), time.thread_time()
+    said = who.of_connection(accepted)
+    took[kind].append(((time.perf_counter() - t) * 1000, (time.thread_time() - c) * 1000))
+    assert said['pid'] == pid, said
+def connect(): return socket.create_connection(listener.getsockname()), listener.accept()[0]
+client, accepted = connect(); ask('again', accepted, os.getpid())
+order, told = socket.socketpair()
+if not os.fork():  # starts the new ones: a fork costs who asked for it page faults
+    order.close()
+    while told.recv(1):
+        child = os.fork()
+        if not child: mine = socket.create_connection(listener.getsockname()); mine.recv(1); os._exit(0)
+        told.send(str(child).encode()); told.recv(1)
+        os.kill(child, signal.SIGKILL); os.waitpid(child, 0); told.send(b'.')
+    os._exit(0)
+told.close()
+for _ in range(int(sys.argv[3])):
+    order.send(b'.'); child = int(order.recv(20)); theirs, _ = listener.accept(); ask('new', theirs, child)
+    order.send(b'.'); order.recv(1)
+    client, accepted = connect(); who._owners._asked.clear(); ask('first', accepted, os.getpid())
+    ask('again', accepted, os.getpid()); client, accepted = connect(); ask('again', accepted, os.getpid())
 for each in others: each.kill(); each.wait()
-print(sorted(took)[len(took) // 2])
+order.close()
+print(json.dumps({kind: [statistics.median(column) for column in zip(*each)] for kind, each in took.items()}))
 """
+_ASKERS = (("again", "that asked before"), ("new", "just started"), ("first", "long there, never asked"))
 
 
 def main() -> int:
@@ -102,7 +121,7 @@ def main() -> int:
         print(json.dumps(figures))
     else:
         for name, (value, aim) in figures.items():
-            print(f"{name:<58} {value:>9.3f} ms   {f'aim {aim:g}' if aim is not None else ''}")
+            print(f"{name:<84} {value:>9.3f} ms   {f'aim {aim:g}' if aim is not None else ''}")
     return 0
 
 
@@ -122,9 +141,13 @@ def measure(rounds: int, runs: int) -> dict[str, tuple[float, float | None]]:
         "refused, captured": (middle["refused"], 100),
         "refused, through the HTTP proxy": (middle["refused through the proxy"], None),
         "set-up of routes, nftables, sockets": (_median(SET_UP, runs), 8),
-        "who asked, 4 other processes": (_median(ATTRIBUTION, 1, "4"), 0.5),
-        "who asked, 40 other processes": (_median(ATTRIBUTION, 1, "40"), None),
     }
+    for others, descriptors in ((4, 16), (40, 16), (200, 16), (40, 500)):
+        measured = _said(ATTRIBUTION, str(others), str(descriptors), str(min(rounds, 60)))
+        for kind, words in _ASKERS:
+            name = f"one {words}, {descriptors} descriptors, among {others}"
+            figures[f"who asked: {name}"] = (measured[kind][0], 0.5)
+            figures[f"the same, CPU: {name}"] = (measured[kind][1], None)
     whole = _whole_runs(runs)
     figures["a whole run of `true`, with capture"] = (whole[0], None)
     figures["a whole run of `true`, without"] = (whole[1], None)
@@ -162,6 +185,12 @@ def _median(code: str, runs: int, *words: str) -> float:
         for _ in range(runs)
     ]
     return statistics.median(took)
+
+
+def _said(code: str, *words: str) -> dict[str, tuple[float, float]]:
+    done = subprocess.run([sys.executable, "-c", code, *words], capture_output=True, timeout=120, check=True)
+    found: dict[str, tuple[float, float]] = json.loads(done.stdout)
+    return found
 
 
 def _whole_runs(runs: int) -> tuple[float, float]:

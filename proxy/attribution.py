@@ -8,24 +8,26 @@ from __future__ import annotations
 
 import _socket
 import os
-from ipaddress import ip_address
-from typing import TYPE_CHECKING, Any, Final
 
-from doorward.allowlists.addresses import unmap
 from doorward.proxy.listening import Listening
-from doorward.proxy.resolver import IP
-from doorward.proxy.socket_owner import Sockets, owner, parent_of
-from doorward.proxy.withheld_arguments import without_credentials
+from doorward.proxy.plain_arguments import nothing_to_withhold
+from doorward.proxy.process_table import read
+from doorward.proxy.socket_diagnosis import Sockets
+from doorward.proxy.socket_owner import Owners
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from typing import Any, Final
 
     from doorward.proxy.records import Attributed
+    from doorward.proxy.resolver import IP
+    from doorward.proxy.socket_diagnosis import End
 
 UNKNOWN: Final = "unknown"
 _MOST_PARENTS: Final = 16
-_REMEMBERED: Final = 8  # processes
 _COMMAND_LINE: Final = 64 * 1024  # bytes read of one
+_MAPPED: Final = bytes(10) + b"\xff\xff"  # RFC 4291 §2.5.5.2
 
 
 class Attribution:
@@ -35,69 +37,52 @@ class Attribution:
     def __init__(self, diagnosis: _socket.socket, root: int) -> None:
         self._sockets = Sockets(diagnosis)
         self.listening = Listening(diagnosis)  # which ports have a server inside
-        self._root = root
-        self._asked: dict[int, None] = {}  # those who asked before, the latest last: most often they ask again
+        self._owners = Owners(root)
 
     def of_connection(self, accepted: _socket.socket, original: tuple[IP, int] | None = None) -> Attributed:
         """Who is at the other end of a connection that was accepted from the sandbox. `original` is where it believes
         it is connected, if that is not the accepted socket's own address."""
         try:
             theirs = _end(accepted.getpeername())
-            ours = original or _end(accepted.getsockname())
-        except OSError:
+            ours = _end(accepted.getsockname()) if original is None else (original[0].packed, original[1])
+        except (OSError, ValueError):
             return UNKNOWN
         return self._of(_socket.IPPROTO_TCP, theirs, ours)
 
-    def of_datagram(self, sender: tuple[IP, int], sent_to: tuple[IP, int]) -> Attributed:
+    def of_datagram(self, sender: tuple[str, int], sent_to: tuple[bytes, int]) -> Attributed:
         """Who sent a datagram: the socket that is connected there, or one that is bound to the sender's port."""
-        return self._of(_socket.IPPROTO_UDP, sender, sent_to)
+        return self._of(_socket.IPPROTO_UDP, _end(sender), sent_to)
 
     def close(self) -> None:
         """Nothing more is asked."""
         self._sockets.close()
 
-    def _of(self, protocol: int, theirs: tuple[IP, int], ours: tuple[IP, int]) -> Attributed:
+    def _of(self, protocol: int, theirs: End, ours: End) -> Attributed:
         inode = self._sockets.inode(protocol, theirs, ours)
-        if inode is None:
+        line = None if inode is None else self._owners.find(inode)
+        described = None if line is None else _described(line[0])
+        if line is None or described is None:
             return UNKNOWN
-        process = owner(inode, self._root, [*reversed(self._asked)])
-        if process is None:
-            return UNKNOWN
-        self._asked.pop(process, None)
-        self._asked[process] = None
-        if len(self._asked) > _REMEMBERED:
-            del self._asked[next(iter(self._asked))]
-        described = _described(process)
-        if described is None:
-            return UNKNOWN
-        described["parents"] = self._parents(process)
+        # from the parent up to the command; above it bubblewrap twice: process 1 of the sandbox, and itself
+        described["parents"] = [{"pid": each, "executable": _executable(each)} for each in line[1:-2][:_MOST_PARENTS]]
         return described
-
-    def _parents(self, process: int) -> list[dict[str, Any]]:
-        """From the parent up to the command that was run; what is above it is the sandbox's own."""
-        chain: list[int] = []
-        at = parent_of(process)
-        while at and at != self._root and len(chain) < _MOST_PARENTS:
-            chain.append(at)
-            at = parent_of(at)
-        if at != self._root:
-            return []
-        # bubblewrap twice: itself, and process 1 of the sandbox; the command is the child of the second
-        return [{"pid": each, "executable": _executable(each)} for each in chain[:-2]]
 
 
 def _described(process: int) -> dict[str, Any] | None:
     executable = _executable(process)
     try:
-        with open(f"/proc/{process}/cmdline", "rb") as file:
-            words = file.read(_COMMAND_LINE).split(b"\0")
+        words = read(f"/proc/{process}/cmdline", _COMMAND_LINE).split(b"\0")
     except OSError:
         return None
     if words and not words[-1]:
         words.pop()
     if executable is None and not words:
         return None
-    argv = without_credentials([os.fsdecode(word) for word in words])
+    argv = [os.fsdecode(word) for word in words]
+    if not nothing_to_withhold(argv):
+        from doorward.proxy.withheld_arguments import without_credentials  # its patterns take 2-3 ms to compile
+
+        argv = without_credentials(argv)
     return {"pid": process, "executable": executable, "argv": argv}
 
 
@@ -108,5 +93,10 @@ def _executable(process: int) -> str | None:
         return None
 
 
-def _end(name: Sequence[Any]) -> tuple[IP, int]:
-    return unmap(ip_address(name[0].partition("%")[0])), int(name[1])
+def _end(name: Sequence[Any]) -> End:
+    """As the kernel compares them: an IPv4 address that came over IPv6 is the IPv4 address."""
+    text, port = name[0].partition("%")[0], name[1]
+    if ":" not in text:
+        return _socket.inet_pton(_socket.AF_INET, text), port
+    packed = _socket.inet_pton(_socket.AF_INET6, text)
+    return (packed[12:] if packed.startswith(_MAPPED) else packed), port

@@ -56,11 +56,9 @@ class Datagram:
 
     def process(self, server: Server, port: int) -> Attributed | None:
         """Who sent it, to `port`."""
-        sent_to = self.sent_to
-        if server.attribution is None or sent_to is None:
+        if server.attribution is None or not self._at:
             return None
-        make = IPv4Address if self._sock.family == _socket.AF_INET else IPv6Address
-        return server.attribution.of_datagram((make(self.sender[0]), self.sender[1]), (sent_to, port))
+        return server.attribution.of_datagram(self.sender, (self._at, port))
 
 
 def receive(sock: _socket.socket) -> Datagram:

@@ -10,11 +10,9 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-WITHHELD: Final = "<withheld>"
+from doorward.proxy.plain_arguments import MOST_TEXT, MOST_WORDS, SHORT
 
-MOST_WORDS: Final = 64
-MOST_TEXT: Final = 4096
-"""Characters of all arguments together; what is beyond is cut, and `…` says so."""
+WITHHELD: Final = "<withheld>"
 
 # At the end of a name: the long ones whatever stands before them (PGPASSWORD), the short ones as words of their own
 _WORDS: Final = (
@@ -24,8 +22,6 @@ _WORDS: Final = (
 )
 _OPTION: Final = re.compile(rf"--?{_WORDS}", re.IGNORECASE)
 _ASSIGNED: Final = re.compile(rf"((?:--?|-D)?{_WORDS}[=:])(.+)", re.IGNORECASE | re.DOTALL)
-_SHORT: Final = frozenset({"-u", "-p", "-P", "-H", "-b", "-a", "--user", "--header", "--cookie", "--proxy-user"})
-"""Options of clients whose value is, or may be, a credential: curl's user, header and cookie, redis-cli's password."""
 _PLAIN_HEADER: Final = re.compile(r"(?:accept|content|user-agent|host|range|if|cache)[a-z-]*\s*:", re.IGNORECASE)
 _NUMBER: Final = re.compile(r"[0-9:,.-]*")
 _USER_INFO: Final = re.compile(r"(?<=://)[^/@\s]*@")
@@ -47,7 +43,7 @@ def without_credentials(argv: Sequence[str]) -> list[str]:
             shown.append("…")
             break
         text = word if place == 0 else _value_of(after, word) if after is not None else _shown(word)
-        after = word if place and after is None and (_OPTION.fullmatch(word) or word in _SHORT) else None
+        after = word if place and after is None and (_OPTION.fullmatch(word) or word in SHORT) else None
         if len(text) > room:
             text = text[:room] + "…"
         room -= len(text)

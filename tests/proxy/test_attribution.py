@@ -4,12 +4,15 @@ import os
 import socket
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
 
 from doorward.proxy.attribution import UNKNOWN, Attribution
-from doorward.proxy.socket_owner import Sockets, owner
+from doorward.proxy.process_table import leader_of
+from doorward.proxy.socket_diagnosis import Sockets
+from doorward.proxy.socket_owner import Owners
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="sock_diag(7) and /proc are Linux's")
 
@@ -39,8 +42,6 @@ def test_the_process_at_the_other_end_is_named(pair, who):
 
 
 def test_over_ipv6_and_for_datagrams_too(who):
-    from ipaddress import ip_address
-
     with socket.create_server(("::1", 0), family=socket.AF_INET6) as listener:
         client = socket.create_connection(listener.getsockname()[:2])
         accepted, _ = listener.accept()
@@ -48,8 +49,7 @@ def test_over_ipv6_and_for_datagrams_too(who):
             assert who.of_connection(accepted)["pid"] == os.getpid()
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
         sock.bind(("127.0.0.1", 0))
-        there = ip_address("127.0.0.1")
-        assert who.of_datagram((there, sock.getsockname()[1]), (there, 9))["pid"] == os.getpid()
+        assert who.of_datagram(sock.getsockname(), (bytes([127, 0, 0, 1]), 9))["pid"] == os.getpid()
 
 
 def test_the_child_that_connected_is_named_not_its_parent(who):
@@ -87,17 +87,139 @@ def test_a_process_of_another_run_is_unknown(pair):
 def test_who_asked_before_is_still_looked_at_for_certain(pair, who):
     """A pid that was remembered and now is somebody else's does not count."""
     first = who.of_connection(pair[1])
-    who._asked = {1: None, 2**22 + 1: None}
+    who._owners._asked = {1: 3, 2**22 + 1: 4}
     assert who.of_connection(pair[1]) == first
 
 
-def test_the_search_is_bounded(pair, monkeypatch):
-    from ipaddress import ip_address
+def inode(sock):
+    return os.fstat(sock.fileno()).st_ino
 
+
+def test_the_search_is_bounded(pair, monkeypatch):
     monkeypatch.setattr("doorward.proxy.socket_owner.MOST_DESCRIPTORS", 0)
+    assert Owners(os.getppid()).find(inode(pair[0])) is None
+
+
+def test_the_inode_is_the_sockets(pair):
     sockets = Sockets(socket.socket(16, socket.SOCK_RAW, 4))
-    client = pair[0]
-    ends = [(ip_address(name[0]), name[1]) for name in (client.getsockname(), client.getpeername())]
-    inode = sockets.inode(socket.IPPROTO_TCP, *ends)
-    assert inode and owner(inode, os.getppid()) is None
+    ends = [(socket.inet_aton(name[0]), name[1]) for name in (pair[0].getsockname(), pair[0].getpeername())]
+    assert sockets.inode(socket.IPPROTO_TCP, *ends) == inode(pair[0])
+    assert sockets.inode(socket.IPPROTO_TCP, ends[0], (ends[1][0], 1)) is None
     sockets.close()
+
+
+@pytest.fixture
+def owners():
+    return Owners(os.getppid())
+
+
+@pytest.fixture
+def sleepers():
+    """A few other processes of the run."""
+    made = [subprocess.Popen(["sleep", "60"]) for _ in range(3)]
+    yield made
+    for each in made:
+        each.kill()
+        each.wait()
+
+
+class Helper:
+    """A child that opens and closes sockets as it is told, each line one answer."""
+
+    def __init__(self):
+        code = (
+            "import os, socket, sys\n"
+            "held = [socket.socket()]\n"
+            "for line in sys.stdin:\n"
+            "    held.pop().close() if line == 'swap\\n' else None\n"
+            "    held.append(socket.socket())\n"
+            "    print(os.fstat(held[-1].fileno()).st_ino, flush=True)\n"
+        )
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+
+    def told(self, word):
+        self.process.stdin.write(f"{word}\n")
+        self.process.stdin.flush()
+        return int(self.process.stdout.readline())
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        with self.process:
+            self.process.kill()
+
+
+def test_each_is_found_again_whoever_asked_before(owners, sleepers):
+    """Those that asked, those that were started since, one that exchanged a socket for another."""
+    with Helper() as first, Helper() as second, socket.socket() as mine:
+        for _ in range(2):
+            for helper in (first, second):
+                assert owners.find(helper.told("more"))[:2] == [helper.process.pid, os.getpid()]
+                assert owners.find(helper.told("swap"))[0] == helper.process.pid
+            assert owners.find(inode(mine))[0] == os.getpid()
+            with Helper() as new:
+                assert owners.find(new.told("more"))[0] == new.process.pid
+    assert owners.find(1) is None  # all of them are known and looked at in vain: no guess
+
+
+def test_nothing_is_missed_where_the_kernel_tells_less(owners, sleepers, monkeypatch):
+    """No number of the last task (a container's own loadavg), no numbers of descriptors (before Linux 6.2)."""
+    monkeypatch.setattr("doorward.proxy.socket_owner.last_started", lambda: None)
+    monkeypatch.setattr("doorward.proxy.socket_owner._descriptors", lambda process: 0)
+    with Helper() as first, Helper() as second:
+        for _ in range(2):
+            assert owners.find(first.told("swap"))[0] == first.process.pid
+            assert owners.find(second.told("more"))[0] == second.process.pid
+
+
+def test_processes_that_are_gone_are_forgotten(owners, monkeypatch):
+    monkeypatch.setattr("doorward.proxy.socket_owner._MARGIN", 4)
+    owners._room = 4
+    for _ in range(8):
+        with Helper() as helper:
+            assert owners.find(helper.told("more"))[0] == helper.process.pid
+    with socket.socket() as mine:
+        assert owners.find(inode(mine))[0] == os.getpid()
+    assert len(owners._known) < 8
+
+
+def test_of_several_that_have_it_the_last_one_is_named(owners, pair):
+    """As the documentation says."""
+    with subprocess.Popen(["sleep", "60"], pass_fds=[pair[0].fileno()]) as child:
+        try:
+            assert owners.find(inode(pair[0]))[0] == child.pid
+        finally:
+            child.kill()
+
+
+def test_a_thread_is_its_process(owners):
+    """Also one with a name like a line of the file that tells."""
+    found = []
+
+    def work():
+        Path(f"/proc/self/task/{threading.get_native_id()}/comm").write_text("x\nTgid:\t1\n")
+        found.append(leader_of(threading.get_native_id()))
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert found == [os.getpid()]
+    assert leader_of(2**22 + 1) is None
+
+
+def test_one_among_many_descriptors(owners):
+    pipes = [os.pipe() for _ in range(100)]
+    try:
+        with socket.socket() as mine:
+            os.close(pipes[3][0])
+            with socket.socket() as in_a_gap:
+                assert owners.find(inode(mine))[0] == os.getpid()
+                assert owners.find(inode(in_a_gap))[0] == os.getpid()
+            pipes[3] = os.pipe()
+    finally:
+        for each in pipes:
+            os.close(each[0])
+            os.close(each[1])
