@@ -56,6 +56,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         from doorward.commands.elsewhere import nothing_here
 
         return nothing_here(sys.platform)
+    if sys.platform != "win32":
+        from doorward import own_modules
+
+        own_modules.install()
     if args and args[0] == "run":
         # the start-up path: the proxy is forked before anything else is imported
         import gc

@@ -14,7 +14,10 @@ from typing import Any
 from doorward.errors import EngineError, UsageError
 from doorward.observation import Observation
 
-_BOOT = "import sys; sys.path.append(sys.argv[1]); from doorward.service import main; sys.exit(main(3))"
+_BOOT = (
+    "import sys; sys.path.append(sys.argv[1]); from doorward import own_modules; own_modules.install(); "
+    "from doorward.service import main; sys.exit(main(3))"
+)
 
 
 class Session:

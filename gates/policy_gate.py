@@ -14,7 +14,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Final
 
 from doorward.gates.action import Action
 from doorward.gates.command_knowledge import after_own_options, is_known_harmless
@@ -27,7 +26,10 @@ from doorward.gates.script_file import interpreter_line
 from doorward.gates.unfolding import Surroundings, remembering, unfold, unfold_words
 from doorward.gates.wording import plain
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Final
+
     from doorward.gates.command_knowledge import Locate
 
 _SYSTEM: Final = ("/bin/", "/sbin/", "/usr/bin/", "/usr/sbin/", "/usr/local/bin/", "/usr/local/sbin/")

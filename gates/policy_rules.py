@@ -5,13 +5,18 @@ whose first words are the rule's; a program given by a path falls back to the ru
 names the path as it is written, and, if a `host_executable` speaks of that name, only for the paths it lists.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Mapping, Sequence
 from os.path import join, normpath
-from typing import Any
 
 from doorward.gates.command_part import Word
 from doorward.gates.policy_match import PolicyDecision
 from doorward.named_tuple import NamedTuple
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 
 class PrefixRule(NamedTuple):

@@ -1,7 +1,12 @@
 """The interpreter a script names in its first line."""
 
+from __future__ import annotations
+
 import os
-from typing import Final
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Final
 
 _READ: Final = 256
 """Bytes the kernel looks at (BINPRM_BUF_SIZE, execve(2))."""

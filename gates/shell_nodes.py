@@ -1,6 +1,10 @@
 """What the nodes and names of a script mean to its reader: tables for shell_script.py."""
 
-from typing import Final
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Final
 
 CONTAINERS: Final = frozenset(
     ("program", "list", "pipeline", "subshell", "compound_statement", "do_group", "if_statement", "elif_clause",

@@ -6,9 +6,10 @@ unknown word, and outside quotes any number of them, as is a glob. Aliases, `sou
 the like make everything uncertain, since from then on a name can mean anything.
 """
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from itertools import pairwise
-from typing import TYPE_CHECKING, Final
 
 from doorward.gates.command_knowledge import program_name
 from doorward.gates.command_part import ANYTHING, Part, Word
@@ -28,7 +29,10 @@ from doorward.gates.shell_words import Words
 from doorward.gates.unfolding import DEEPEST, MOST_PARTS, Surroundings, feeds_interpreter, unfold_words
 from doorward.gates.wording import plain
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Final
+
     from tree_sitter import Node, Parser
 
 LONGEST: Final = 64 << 10
@@ -36,7 +40,7 @@ LONGEST: Final = 64 << 10
 _DEEPEST_NODE: Final = 120
 """Nesting of a tree that is followed."""
 
-_parser: "Parser | None" = None
+_parser: Parser | None = None
 
 
 def unfold_script(shell: str, script: str, around: Surroundings) -> list[Part]:
@@ -64,7 +68,7 @@ def _doubtful(around: Surroundings, why: str) -> Part:
     return Part(ANYTHING, why, around.env, around.outer, moved=around.moved)
 
 
-def _grammar() -> "Parser":
+def _grammar() -> Parser:
     global _parser
     if _parser is None:
         from doorward.gates.shell_grammar import parser
@@ -76,7 +80,7 @@ def _grammar() -> "Parser":
 class _Reading:
     """One script while it is taken apart."""
 
-    def __init__(self, shell: str, source: bytes, root: "Node", around: Surroundings) -> None:
+    def __init__(self, shell: str, source: bytes, root: Node, around: Surroundings) -> None:
         self.parts: list[Part] = []
         self.doubt = _odd_bytes(source)
         self._source = source
@@ -110,7 +114,7 @@ class _Reading:
 
     # --- the tree ----------------------------------------------------------------------------------------------------
 
-    def walk(self, node: "Node", depth: int) -> None:
+    def walk(self, node: Node, depth: int) -> None:
         """Take the commands below `node` in the order they are written."""
         kind = node.type
         if depth > _DEEPEST_NODE:
@@ -143,7 +147,7 @@ class _Reading:
             for child in self._children(node):
                 self.walk(child, depth + 1)
 
-    def _bracketed(self, node: "Node") -> None:
+    def _bracketed(self, node: Node) -> None:
         """`[ … ]` is a command like any other: what the grammar takes for operators in it, a shell acts on."""
         ahead = list(node.children)
         while ahead:
@@ -156,18 +160,18 @@ class _Reading:
     def _differs(self) -> None:
         self.doubt = self.doubt or "sh need not read it as bash does"
 
-    def _on_one_line(self, node: "Node") -> None:
+    def _on_one_line(self, node: Node) -> None:
         """A doubt if the grammar has taken the next line for more words of this one."""
         for one, following in pairwise(node.children):
             if b"\n" in self._source[one.end_byte : following.start_byte].replace(b"\\\n", b""):
                 self.doubt = self.doubt or "the grammar does not read its lines as a shell does"
 
-    def _expansions_in(self, node: "Node", depth: int) -> None:
+    def _expansions_in(self, node: Node, depth: int) -> None:
         if node.named_child_count:
             for child in self._children(node) if node.type != "string" else node.named_children:
                 self.walk(child, depth + 1)
 
-    def _children(self, node: "Node") -> "list[Node]":
+    def _children(self, node: Node) -> list[Node]:
         """The named nodes below `node`; a doubt if there is text between its nodes that belongs to none of them."""
         found: list[Node] = []
         end = node.start_byte
@@ -185,7 +189,7 @@ class _Reading:
         if gap not in (b" ", b"\n") and gap.replace(b"\\\n", b"").strip(b" \t\n"):
             self.doubt = self.doubt or "the grammar passes over a part of the script"
 
-    def _pipeline(self, node: "Node", depth: int) -> None:
+    def _pipeline(self, node: Node, depth: int) -> None:
         """`a | b`: what comes into an interpreter without a script of its own is run by it."""
         for place, child in enumerate(self._children(node)):
             before = len(self.parts)
@@ -201,7 +205,7 @@ class _Reading:
                 risk = f"what comes through a pipe is run by {plain(name)}"
                 self.parts[number] = part._replace(risks=(*part.risks, risk))
 
-    def _redirected(self, node: "Node", depth: int) -> None:
+    def _redirected(self, node: Node, depth: int) -> None:
         body = node.child_by_field_name("body")
         writes: list[str] = []
         reads: list[str] = []
@@ -230,7 +234,7 @@ class _Reading:
             part = self.parts[before]
             self.parts[before] = part._replace(reads=(*part.reads, *reads))
 
-    def _hand_on(self, more: "list[Node]", body: "Node | None") -> None:
+    def _hand_on(self, more: list[Node], body: Node | None) -> None:
         """Words behind a redirection are words of the command, which the grammar takes for targets: `git >f push`."""
         while body is not None and body.type in ("list", "pipeline", "negated_command", "redirected_statement"):
             body = body.named_children[-1]
@@ -255,7 +259,7 @@ class _Reading:
                 return
             self.parts[number] = part._replace(doubt=f"{name} runs the text that it is given")
 
-    def _heredoc_rest(self, redirect: "Node", depth: int) -> None:
+    def _heredoc_rest(self, redirect: Node, depth: int) -> None:
         """What stands behind `<<WORD` on its line, and what is expanded in the body."""
         for child in redirect.named_children:
             if child.type == "file_redirect":
@@ -271,7 +275,7 @@ class _Reading:
                 if child.type in ("pipeline", "command"):
                     self._fed(before)  # `cat <<E | sh`
 
-    def _input_text(self, redirect: "Node") -> str | None:
+    def _input_text(self, redirect: Node) -> str | None:
         """The text of a here-document with a quoted delimiter, or of a here-string that is certain; None: not known."""
         if redirect.type == "herestring_redirect":
             word = self._words.of(redirect.named_children[-1]) if redirect.named_children else None
@@ -285,7 +289,7 @@ class _Reading:
             return None
         return text.decode("utf-8", "surrogateescape")
 
-    def _file_redirect(self, node: "Node", writes: list[str], reads: list[str], more: "list[Node]", depth: int) -> str:
+    def _file_redirect(self, node: Node, writes: list[str], reads: list[str], more: list[Node], depth: int) -> str:
         """Take one redirection; `more` gets the words behind its target. Returns why that is not certain, or ""."""
         self._on_one_line(node)
         operator = next((child.type for child in node.children if not child.is_named), "")
@@ -316,7 +320,7 @@ class _Reading:
         if unclear:
             self.parts.append(Part((), unclear, around.env, around.outer, moved=self._moved))
 
-    def _assign(self, node: "Node", depth: int) -> None:
+    def _assign(self, node: Node, depth: int) -> None:
         name, value = node.child_by_field_name("name"), node.child_by_field_name("value")
         if value is not None:
             self.walk(value, depth + 1)
@@ -337,7 +341,7 @@ class _Reading:
 
     # --- one command -------------------------------------------------------------------------------------------------
 
-    def _command(self, node: "Node", depth: int) -> None:
+    def _command(self, node: Node, depth: int) -> None:
         """One command; or several, where the grammar has read over the end of a line."""
         words: list[Word] = []
         env: dict[str, str] = {}

@@ -1,11 +1,15 @@
 """Which variables of a script have one certain value: set once, in plain sight, and by nothing else."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
 
 from doorward.gates.shell_nodes import ASSIGNING
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Final
+
     from tree_sitter import Node
 
 
@@ -16,7 +20,7 @@ _TELLING: Final = frozenset(
 """Nodes by which a script sets variables and defines functions, or may."""
 
 
-def telling(root: "Node") -> "list[tuple[str, Node]]":
+def telling(root: Node) -> list[tuple[str, Node]]:
     """Every node of a tree that says something of variables and functions, with its kind."""
     found = []
     ahead = [root]
@@ -30,7 +34,7 @@ def telling(root: "Node") -> "list[tuple[str, Node]]":
     return found
 
 
-def plain_variables(shell: str, nodes: "Sequence[tuple[str, Node]]") -> "dict[bytes, tuple[int, Node]]":
+def plain_variables(shell: str, nodes: Sequence[tuple[str, Node]]) -> dict[bytes, tuple[int, Node]]:
     """From what `telling` found: name to the byte from which on it holds, and the node of its value. None at all where
     anything in the script could set a variable in a way that is not seen."""
     if shell == "zsh":
@@ -56,7 +60,7 @@ def plain_variables(shell: str, nodes: "Sequence[tuple[str, Node]]") -> "dict[by
     return found
 
 
-def _hides_assignments(kind: str, node: "Node") -> bool:
+def _hides_assignments(kind: str, node: Node) -> bool:
     if kind == "command_name":
         return (node.text or b"").decode("utf-8", "replace") in ASSIGNING
     if kind == "declaration_command":

@@ -1,11 +1,15 @@
 """The words of a script as the shell will see them: their text where it is certain, else how many are not known."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final
 
 from doorward.gates.command_part import Word
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Final
+
     from tree_sitter import Node
 
 _GLOB: Final = frozenset("*?[")
@@ -24,7 +28,7 @@ class Words:
     """`variables` are those with one certain value: name to the byte from which on it holds, and the value's node;
     `home` is HOME, "" where it is not known."""
 
-    def __init__(self, shell: str, variables: "Mapping[bytes, tuple[int, Node]]", home: str = "") -> None:
+    def __init__(self, shell: str, variables: Mapping[bytes, tuple[int, Node]], home: str = "") -> None:
         self._zsh = shell == "zsh"
         self._variables = variables
         self._home = home
@@ -32,7 +36,7 @@ class Words:
         """Set once a word without quotes holds what no such word can: the grammar has misread something."""
         self._filling: set[bytes] = set()
 
-    def of(self, node: "Node", *, quoted: bool = False) -> Word:
+    def of(self, node: Node, *, quoted: bool = False) -> Word:
         """The word that `node` is: its text, None for one that is not known, `...` for any number."""
         kind = node.type
         text = (node.text or b"").decode("utf-8", "surrogateescape")
@@ -104,7 +108,7 @@ class Words:
                 kept.append(char)
         return "".join(kept)
 
-    def _string(self, node: "Node") -> Word:
+    def _string(self, node: Node) -> Word:
         """`"…"`: one word, whatever is in it but `$@` and the like."""
         pieces: list[str] = []
         unknown = False
@@ -124,7 +128,7 @@ class Words:
         pieces.append(_double_quoted(source[end - node.start_byte : -1].decode("utf-8", "surrogateescape")))
         return None if unknown else "".join(pieces)
 
-    def _concatenated(self, node: "Node") -> Word:
+    def _concatenated(self, node: Node) -> Word:
         pieces: list[str] = []
         unknown = False
         brace = node.text or b""
@@ -151,7 +155,7 @@ class Words:
                 pieces.append(word)
         return None if unknown else "".join(pieces)
 
-    def _variable(self, node: "Node", text: str) -> str | None:
+    def _variable(self, node: Node, text: str) -> str | None:
         """The value of `$x` or `${x}` where it is certain."""
         children = node.named_children
         if len(children) != 1 or children[0].type != "variable_name":

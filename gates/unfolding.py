@@ -4,8 +4,9 @@ Wrappers are peeled to any depth that a person would write, scripts are read wit
 part that is not understood has a `doubt`, and whoever judges takes the safe side of it.
 """
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from doorward.gates.action import Action
 from doorward.gates.command_knowledge import program_name
@@ -24,6 +25,7 @@ from doorward.gates.known_commands import (
 from doorward.gates.wording import plain
 from doorward.named_tuple import NamedTuple
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from doorward.gates.command_knowledge import Locate
 
@@ -45,7 +47,7 @@ class Surroundings(NamedTuple):
 
     def within(
         self, words: tuple[Word, ...], inner: int, env: Mapping[str, str] = {}, *, script: bool = False
-    ) -> "Surroundings":
+    ) -> Surroundings:
         """These, one wrapper further in."""
         return self._replace(
             outer=(*self.outer, Layer(words, inner, script)), env={**self.env, **env}, depth=self.depth + 1
@@ -67,7 +69,7 @@ def unfold(action: Action) -> tuple[Part, ...]:
     return parts
 
 
-def remembering(action: Action, locate: "Locate") -> "Locate":
+def remembering(action: Action, locate: Locate) -> Locate:
     """`locate` for the action last taken apart: its parts call the same few programs again and again."""
     found = _last[2] if _last is not None and _last[0] is action else {}
 

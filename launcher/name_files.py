@@ -4,8 +4,13 @@ The host's own would lead astray: a hosts file gives addresses that no rule name
 search suffixes that are not there. Runs in the forked process that becomes bubblewrap.
 """
 
+from __future__ import annotations
+
 import os
-from collections.abc import Iterable, Iterator
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
 
 RESOLVER = b"# doorward: the sandbox's own name server\nnameserver 127.0.0.1\n"
 

@@ -24,7 +24,7 @@ OURS = {
         "__main__", "commands", "commands.dispatch", "commands.run", "commands.run_options", "configuration",
         "configuration_gather", "configuration_schema", "door_ahead", "errors",
         "exit_status", "inner_environment", "judgement",
-        "named_tuple", "network_settings", "observation", "opening", "options", "permission", "plan",
+        "named_tuple", "network_settings", "observation", "opening", "options", "own_modules", "permission", "plan",
         "programs", "proxy_process",
         "plain_enum", "relay", "session_log", "shell_action", "start_json", "streams", "supervisor", "turn", "version",
         "working_folder",
@@ -128,3 +128,26 @@ def test_the_supervisor_imports_none_of_the_expensive_ones(imported: set[str]) -
 def test_the_supervisor_imports_little_of_the_standard_library(imported: set[str]) -> None:
     found = {name for name in imported if name.split(".")[0] != "doorward"}
     assert sorted(found - STANDARD) == []
+
+
+def loaded_with(code: str) -> set[str]:
+    """The modules of a process that runs `code` and nothing else."""
+    shown = subprocess.run(
+        [sys.executable, "-I", "-S", "-c", f"import sys; sys.path[:] = {sys.path!r}; {code}; print(*sys.modules)"],
+        capture_output=True, text=True, timeout=60, check=True,
+    )  # fmt: skip
+    return set(shown.stdout.split())
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="what a shim is exists on Linux only")
+def test_the_shim_and_what_becomes_bubblewrap_import_none_of_the_expensive_ones() -> None:
+    """What they import as they go counts in full: nothing else happens meanwhile."""
+    names = ("shim", "starter", "syscalls", "name_files", "transparent", "netlink_messages", "undo", "guards")
+    loaded = loaded_with("import " + ", ".join(f"doorward.launcher.{name}" for name in names))
+    assert sorted(loaded & NEVER) == []
+
+
+def test_judging_a_script_does_without_typing() -> None:
+    """The grammar's packages import it for what nobody asks for; agents run little else than `sh -c`."""
+    code = "from doorward.gates import policy_gate, unfolding; from doorward.gates.shell_grammar import parser; parser()"
+    assert sorted(loaded_with(code) & {"typing", "importlib.resources", "importlib.util", "pathlib"}) == []
