@@ -26,9 +26,12 @@ CLIENT = r"""
 import json, socket, struct, sys, time
 port, rounds = int(sys.argv[1]), int(sys.argv[2])
 clock = time.perf_counter
-times = {'captured': [], 'connect': [], 'dns': [], 'refused': [], 'refused through the proxy': []}
+kinds = ('captured', 'connect', 'dns', 'first name', 'refused name', 'refused', 'refused through the proxy')
+times = {kind: [] for kind in kinds}
 address = socket.gethostbyname('a.test')
-labels = b'\1a\4test\0' + struct.pack('>HH', 1, 1)
+def query(number, name):
+    labels = b''.join(bytes([len(each)]) + each for each in name.encode().split(b'.'))
+    return struct.pack('>HHHHHH', number, 256, 1, 0, 0, 0) + labels + b'\0' + struct.pack('>HH', 1, 1)
 dns = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); dns.connect(('127.0.0.1', 53)); dns.settimeout(10)
 def talk(s):
     s.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -43,8 +46,10 @@ for number in range(rounds + 5):
     took = {}
     t = clock(); s = socket.create_connection((address, port), 10); talk(s); took['captured'] = clock() - t; s.close()
     t = clock(); s, head = ask(f'a.test:{port}'); talk(s); took['connect'] = clock() - t; s.close()
-    query = struct.pack('>HHHHHH', number, 256, 1, 0, 0, 0) + labels
-    t = clock(); dns.send(query); dns.recv(600); took['dns'] = clock() - t
+    names = ('dns', 'a.test'), ('first name', f'n{number}.a.test'), ('refused name', f'n{number}.b.test')
+    for kind, name in names:
+        asked = query(number, name)
+        t = clock(); dns.send(asked); dns.recv(600); took[kind] = clock() - t
     t = clock()
     s = socket.create_connection((address, 1), 10)
     try: s.recv(1)
@@ -137,7 +142,9 @@ def measure(rounds: int, runs: int) -> dict[str, tuple[float, float | None]]:
         "captured connection, to the first byte back": (middle["captured"], None),
         "the same through the HTTP proxy (CONNECT)": (middle["connect"], None),
         "captured, over that": (middle["captured"] - middle["connect"], 0.3),
-        "answer to a name": (middle["dns"], 0.3),
+        "answer to a name that was asked for before": (middle["dns"], 0.3),
+        "answer to a new name, once it is on record with its process": (middle["first name"], 0.3),
+        "refusal of a new name, likewise": (middle["refused name"], 0.3),
         "refused, captured": (middle["refused"], 100),
         "refused, through the HTTP proxy": (middle["refused through the proxy"], None),
         "set-up of routes, nftables, sockets": (_median(SET_UP, runs), 8),
@@ -170,7 +177,7 @@ def _inside(port: int, rounds: int) -> dict[str, list[float]]:
     with _scratch() as scratch:
         hosts = 'network.hosts={"a.test" = "127.0.0.1"}'
         python = ["/usr/bin/env", "python3", "-c", CLIENT, str(port), str(rounds)]
-        words, env = _doorward(scratch, "--allow", f"a.test:{port}", "-c", hosts, "--", *python)
+        words, env = _doorward(scratch, "--allow", f"**.a.test:{port}", "-c", hosts, "--", *python)
         os.mkdir(f"{scratch}/work")
         done = subprocess.run(words, env=env, cwd=f"{scratch}/work", capture_output=True, timeout=300, check=False)
         if done.returncode:

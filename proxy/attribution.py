@@ -7,11 +7,9 @@ said for certain is `unknown`: the process is gone, or its descriptors are too m
 from __future__ import annotations
 
 import _socket
-import os
 
 from doorward.proxy.listening import Listening
 from doorward.proxy.plain_arguments import nothing_to_withhold
-from doorward.proxy.process_table import read
 from doorward.proxy.socket_diagnosis import Sockets
 from doorward.proxy.socket_owner import Owners
 
@@ -25,8 +23,6 @@ if TYPE_CHECKING:
     from doorward.proxy.socket_diagnosis import End
 
 UNKNOWN: Final = "unknown"
-_MOST_PARENTS: Final = 16
-_COMMAND_LINE: Final = 64 * 1024  # bytes read of one
 _MAPPED: Final = bytes(10) + b"\xff\xff"  # RFC 4291 §2.5.5.2
 
 
@@ -55,42 +51,20 @@ class Attribution:
 
     def close(self) -> None:
         """Nothing more is asked."""
+        self._owners.close()
         self._sockets.close()
 
     def _of(self, protocol: int, theirs: End, ours: End) -> Attributed:
         inode = self._sockets.inode(protocol, theirs, ours)
         line = None if inode is None else self._owners.find(inode)
-        described = None if line is None else _described(line[0])
-        if line is None or described is None:
+        described = None if line is None else line.described()
+        if described is None:
             return UNKNOWN
-        # from the parent up to the command; above it bubblewrap twice: process 1 of the sandbox, and itself
-        described["parents"] = [{"pid": each, "executable": _executable(each)} for each in line[1:-2][:_MOST_PARENTS]]
+        if not nothing_to_withhold(described["argv"]):
+            from doorward.proxy.withheld_arguments import without_credentials  # its patterns take 2-3 ms to compile
+
+            described["argv"] = without_credentials(described["argv"])
         return described
-
-
-def _described(process: int) -> dict[str, Any] | None:
-    executable = _executable(process)
-    try:
-        words = read(f"/proc/{process}/cmdline", _COMMAND_LINE).split(b"\0")
-    except OSError:
-        return None
-    if words and not words[-1]:
-        words.pop()
-    if executable is None and not words:
-        return None
-    argv = [os.fsdecode(word) for word in words]
-    if not nothing_to_withhold(argv):
-        from doorward.proxy.withheld_arguments import without_credentials  # its patterns take 2-3 ms to compile
-
-        argv = without_credentials(argv)
-    return {"pid": process, "executable": executable, "argv": argv}
-
-
-def _executable(process: int) -> str | None:
-    try:
-        return os.readlink(f"/proc/{process}/exe")
-    except OSError:
-        return None
 
 
 def _end(name: Sequence[Any]) -> End:

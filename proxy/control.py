@@ -59,6 +59,10 @@ class Control:
     def tell(self, message: Mapping[str, Any]) -> None:
         """Send a message that is no record, at once if that is possible."""
         self._write(message)
+        self.hurry()
+
+    def hurry(self) -> None:
+        """See Sink."""
         try:
             self._send_some()
         except OSError:

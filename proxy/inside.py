@@ -63,7 +63,7 @@ async def _asked_over_tcp(connection: Connection) -> None:
 
 async def _asked_over_udp(server: Server, sock: _socket.socket) -> None:
     sock.setblocking(False)
-    watch = Watch(server.loop, sock.fileno())
+    watch = Watch(server.loop, sock.fileno(), only_read=True)
     watch.can_read = False
     try:
         await watch.readable()
@@ -77,7 +77,7 @@ async def _asked_over_udp(server: Server, sock: _socket.socket) -> None:
 
 async def _relayed(server: Server, sock: _socket.socket, port: int) -> None:
     sock.setblocking(False)
-    watch = Watch(server.loop, sock.fileno())
+    watch = Watch(server.loop, sock.fileno(), only_read=True)
     watch.can_read = False
     try:
         await watch.readable()

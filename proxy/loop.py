@@ -44,7 +44,8 @@ else:
 _HANG = EPOLLRDHUP | EPOLLHUP | EPOLLERR
 _READ = EPOLLIN | EPOLLPRI | _HANG
 _WRITE = EPOLLOUT | EPOLLHUP | EPOLLERR
-_EDGES = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET
+_READ_EDGES = EPOLLIN | EPOLLRDHUP | EPOLLET
+_EDGES = _READ_EDGES | EPOLLOUT
 _EVENTS_A_POLL = 256
 _FEW_TIMERS = 64
 
@@ -52,11 +53,12 @@ _FEW_TIMERS = 64
 class Promise(Generic[T]):
     """A value that comes later; any number of tasks may wait for it."""
 
-    __slots__ = ("_error", "_loop", "_value", "_waiters", "settled")
+    __slots__ = ("_called", "_error", "_loop", "_value", "_waiters", "settled")
 
     def __init__(self, loop: Loop) -> None:
         self._loop = loop
         self.settled = False
+        self._called: list[Callable[[BaseException | None], None]] | None = None
         self._value: T | None = None
         self._error: BaseException | None = None
         self._waiters: list[Task[Any]] = []
@@ -75,6 +77,19 @@ class Promise(Generic[T]):
             self._value, self._error = value, error
             for task in self._waiters:
                 task._wake()
+            called, self._called = self._called, None
+            for function in called or ():
+                function(error)
+
+    def then(self, function: Callable[[BaseException | None], None]) -> None:
+        """Have `function` called at the settling, or now where that has been: with None, or the error. Without a task,
+        which would wait for the next round. It must not raise."""
+        if self.settled:
+            function(self._error)
+        elif self._called is None:
+            self._called = [function]
+        else:
+            self._called.append(function)
 
     async def wait(self, deadline: float = NEVER, *, unless: Watch | None = None) -> T:
         """The value; raises the error, DeadlinePassed, or HungUp when the peer of `unless` ends or breaks its side."""
@@ -308,7 +323,8 @@ class Loop:
 
     def _register(self, watch: Watch) -> None:
         self._watches[watch.fd] = watch
-        self._epoll.register(watch.fd, _EDGES)  # reports at once what is already the case
+        # reports at once what is already the case
+        self._epoll.register(watch.fd, _READ_EDGES if watch.only_read else _EDGES)
         watch.registered = True
 
     def _answer_bell(self) -> None:

@@ -18,6 +18,7 @@ from doorward.typing_names import Protocol
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any, TypeAlias
 
     # which process asked, as `attribution.py` describes it; `unknown` where that cannot be said for certain
@@ -49,6 +50,9 @@ class Receipt(Protocol):
     async def wait(self, deadline: float = ...) -> None:
         """Return when it is kept; raises when it cannot be."""
 
+    def then(self, function: Callable[[BaseException | None], None]) -> None:
+        """Have `function` called, with None, as soon as it is kept, or with the error. It must not raise."""
+
 
 class Sink(Protocol):
     """Where records go."""
@@ -58,6 +62,9 @@ class Sink(Protocol):
 
     def submit(self, run: str, items: list[Item]) -> Receipt:
         """Hand over a record whose keeping an answer waits for."""
+
+    def hurry(self) -> None:
+        """Pass on what was handed over now, not with the rest of what this round of the loop brings."""
 
 
 def new_connection_id() -> str:

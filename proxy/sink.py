@@ -28,3 +28,6 @@ class FunctionSink:
         """See `records.Sink`."""
         self.post(run, items)
         return self._kept
+
+    def hurry(self) -> None:
+        """See `records.Sink`."""

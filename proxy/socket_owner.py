@@ -18,7 +18,8 @@ from __future__ import annotations
 
 import os
 
-from doorward.proxy.process_table import descendants, last_started, leader_of, line_to
+from doorward.proxy.process_line import Line, line_of
+from doorward.proxy.process_table import descendants, last_started
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ MOST_DESCRIPTORS: Final = 4096
 """Links in /proc read for one connection at most."""
 
 _REMEMBERED: Final = 32  # processes that asked
+_HELD: Final = 8  # of them, with their parents: some descriptors each
 _LOOKED_AT_FIRST: Final = 16  # of them, before others
 _NEW: Final = 32  # the latest numbers of tasks, which are tried one by one
 _MANY: Final = 64  # descriptors of one process
@@ -43,6 +45,7 @@ class Owners:
     def __init__(self, root: int) -> None:
         self._root = root
         self._asked: dict[int, int] = {}  # to the descriptor of its latest socket; the latest last
+        self._lines: dict[int, Line] = {}  # of the latest of them
         self._known: dict[int, int] = {}  # to how many descriptors it had when it was looked at in vain, or 0
         self._room = _MARGIN  # for the known
         self._complete = False  # whether every process of the run is known
@@ -51,9 +54,9 @@ class Owners:
         self._left = 0  # links that may still be read
         self._at = 0  # the descriptor that was found
 
-    def find(self, inode: int) -> list[int] | None:
-        """The process that has the socket open, and its parents up to the child of the root. Where several have it,
-        the one that was started last, or one that asked before. None where none is found within the bound."""
+    def find(self, inode: int) -> Line | None:
+        """The process that has the socket open, and its parents; good until the next search. Where several have it, one
+        that asked before, else the one that was started last. None where none is found within the bound."""
         wanted = f"socket:[{inode}]"
         self._left = MOST_DESCRIPTORS
         latest = [*reversed(self._asked)][:_LOOKED_AT_FIRST]
@@ -64,21 +67,32 @@ class Owners:
             or self._among_known(latest, wanted)
         )
         if found is not None:
-            self._asked.pop(found[0], None)
-            self._asked[found[0]] = self._at
+            process = found.processes[0]
+            self._asked.pop(process, None)
+            self._asked[process] = self._at
             if len(self._asked) > _REMEMBERED:
                 del self._asked[next(iter(self._asked))]
+            self._lines.pop(process, None)
+            self._lines[process] = found
+            if len(self._lines) > _HELD:
+                self._lines.pop(next(iter(self._lines))).close()
         return found
 
-    def _where_it_was(self, processes: Iterable[int], wanted: str) -> list[int] | None:
+    def close(self) -> None:
+        """Let go of what is held."""
+        for each in self._lines.values():
+            each.close()
+        self._lines.clear()
+
+    def _where_it_was(self, processes: Iterable[int], wanted: str) -> Line | None:
         for process in processes:
             last = self._asked[process]
             for descriptor in (last, last + 1):
                 if self._is(f"/proc/{process}/fd", descriptor, wanted):
-                    return self._found(process, descriptor)
+                    return self._found(process, descriptor, wanted)
         return None
 
-    def _among_newest(self, wanted: str) -> list[int] | None:
+    def _among_newest(self, wanted: str) -> Line | None:
         """By their numbers, which are given in order; those that are not in the run's network are somebody else's."""
         before, newest = self._newest, last_started()
         self._newest = newest
@@ -100,7 +114,7 @@ class Owners:
                 return found
         return None
 
-    def _among_known(self, latest: list[int], wanted: str) -> list[int] | None:
+    def _among_known(self, latest: list[int], wanted: str) -> Line | None:
         same: list[int] = []
         rest = self._known.keys() - set(latest)
         plain = {process for process in rest if 0 < self._known[process] <= _STANDARD}
@@ -123,7 +137,7 @@ class Owners:
                 return found
         return None
 
-    def _among_unknown(self, wanted: str) -> list[int] | None:
+    def _among_unknown(self, wanted: str) -> Line | None:
         """The tree is read, and those first that have opened anything."""
         all_of_them = descendants(self._root)
         self._network = None  # learnt again from the one that is found: a later command may have one of its own
@@ -148,7 +162,7 @@ class Owners:
                 return found
         return None
 
-    def _look(self, process: int, wanted: str, count: int | None = None) -> list[int] | None:
+    def _look(self, process: int, wanted: str, count: int | None = None) -> Line | None:
         """At all descriptors of a process. `count` is how many there are, where that is known."""
         folder = f"/proc/{process}/fd"
         if count is None:
@@ -156,7 +170,7 @@ class Owners:
         if count > _MANY:  # the list alone takes long; without gaps the newest one is the last
             for descriptor in range(count + 1, count - _AROUND, -1):
                 if self._is(folder, descriptor, wanted):
-                    return self._found(process, descriptor)
+                    return self._found(process, descriptor, wanted)
         try:
             names = os.listdir(folder)
         except OSError:
@@ -166,7 +180,7 @@ class Owners:
             if self._left <= 0:
                 return None
             if self._is(folder, name, wanted):
-                return self._found(process, int(name))
+                return self._found(process, int(name), wanted)
         self._know(process, count)
         return None
 
@@ -177,18 +191,27 @@ class Owners:
         except OSError:
             return False
 
-    def _found(self, task: int, descriptor: int) -> list[int] | None:
-        """The process of the task, and its parents, if it is one of the run's."""
-        process = leader_of(task)
-        line = None if process is None else line_to(process, self._root)
-        if process is None or not line:
+    def _found(self, task: int, descriptor: int, wanted: str) -> Line | None:
+        """The process of the task, if it is one of the run's and has the socket indeed."""
+        held = self._lines.get(task)
+        if held is not None:
+            if held.has(descriptor, wanted) and held.lives():
+                self._at = descriptor
+                return held
+            self._lines.pop(task).close()
+        line = line_of(task, self._root)
+        if line is None:
             return None
+        if not line.has(descriptor, wanted):  # another process has the number by now
+            line.close()
+            return None
+        line.lives()
         if self._network is None:
             try:
                 self._network = os.readlink(f"/proc/{task}/ns/net")
             except OSError:
                 pass
-        self._know(process, 0)
+        self._know(line.processes[0], 0)
         self._at = descriptor
         return line
 

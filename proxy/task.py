@@ -94,13 +94,15 @@ class Task(Generic[T]):
 
 
 class Watch:
-    """A descriptor the loop watches. At most one task waits for each direction."""
+    """A descriptor the loop watches. At most one task waits for each direction. `only_read`: nobody ever waits to
+    write, so that the loop need not wake for each thing sent."""
 
-    __slots__ = ("can_read", "can_write", "fd", "hung_up", "loop", "reader", "registered", "writer")
+    __slots__ = ("can_read", "can_write", "fd", "hung_up", "loop", "only_read", "reader", "registered", "writer")
 
-    def __init__(self, loop: Loop, fd: int) -> None:
+    def __init__(self, loop: Loop, fd: int, *, only_read: bool = False) -> None:
         self.loop = loop
         self.fd = fd
+        self.only_read = only_read
         self.can_read = True  # until a system call says otherwise
         self.can_write = True
         self.hung_up = False  # the peer ended or broke the connection: a short read no longer means "drained"

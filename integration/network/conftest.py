@@ -102,6 +102,9 @@ class MemorySink:
         self.post(run, items)
         return promise
 
+    def hurry(self) -> None:
+        pass
+
     def release(self) -> None:
         """From the loop's thread."""
         self.hold = False

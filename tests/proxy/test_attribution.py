@@ -5,12 +5,13 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
 import pytest
 
 from doorward.proxy.attribution import UNKNOWN, Attribution
-from doorward.proxy.process_table import leader_of
+from doorward.proxy.process_table import leader_of, parent_of
 from doorward.proxy.socket_diagnosis import Sockets
 from doorward.proxy.socket_owner import Owners
 
@@ -110,7 +111,14 @@ def test_the_inode_is_the_sockets(pair):
 
 @pytest.fixture
 def owners():
-    return Owners(os.getppid())
+    made = Owners(os.getppid())
+    yield made
+    made.close()
+
+
+def found(owners, inode):
+    line = owners.find(inode)
+    return None if line is None else line.processes[0]
 
 
 @pytest.fixture
@@ -157,12 +165,12 @@ def test_each_is_found_again_whoever_asked_before(owners, sleepers):
     with Helper() as first, Helper() as second, socket.socket() as mine:
         for _ in range(2):
             for helper in (first, second):
-                assert owners.find(helper.told("more"))[:2] == [helper.process.pid, os.getpid()]
-                assert owners.find(helper.told("swap"))[0] == helper.process.pid
-            assert owners.find(inode(mine))[0] == os.getpid()
+                assert found(owners, helper.told("more")) == helper.process.pid
+                assert found(owners, helper.told("swap")) == helper.process.pid
+            assert found(owners, inode(mine)) == os.getpid()
             with Helper() as new:
-                assert owners.find(new.told("more"))[0] == new.process.pid
-    assert owners.find(1) is None  # all of them are known and looked at in vain: no guess
+                assert found(owners, new.told("more")) == new.process.pid
+    assert found(owners, 1) is None  # all of them are known and looked at in vain: no guess
 
 
 def test_nothing_is_missed_where_the_kernel_tells_less(owners, sleepers, monkeypatch):
@@ -171,8 +179,8 @@ def test_nothing_is_missed_where_the_kernel_tells_less(owners, sleepers, monkeyp
     monkeypatch.setattr("doorward.proxy.socket_owner._descriptors", lambda process: 0)
     with Helper() as first, Helper() as second:
         for _ in range(2):
-            assert owners.find(first.told("swap"))[0] == first.process.pid
-            assert owners.find(second.told("more"))[0] == second.process.pid
+            assert found(owners, first.told("swap")) == first.process.pid
+            assert found(owners, second.told("more")) == second.process.pid
 
 
 def test_processes_that_are_gone_are_forgotten(owners, monkeypatch):
@@ -180,9 +188,9 @@ def test_processes_that_are_gone_are_forgotten(owners, monkeypatch):
     owners._room = 4
     for _ in range(8):
         with Helper() as helper:
-            assert owners.find(helper.told("more"))[0] == helper.process.pid
+            assert found(owners, helper.told("more")) == helper.process.pid
     with socket.socket() as mine:
-        assert owners.find(inode(mine))[0] == os.getpid()
+        assert found(owners, inode(mine)) == os.getpid()
     assert len(owners._known) < 8
 
 
@@ -190,23 +198,23 @@ def test_of_several_that_have_it_the_last_one_is_named(owners, pair):
     """As the documentation says."""
     with subprocess.Popen(["sleep", "60"], pass_fds=[pair[0].fileno()]) as child:
         try:
-            assert owners.find(inode(pair[0]))[0] == child.pid
+            assert found(owners, inode(pair[0])) == child.pid
         finally:
             child.kill()
 
 
 def test_a_thread_is_its_process(owners):
     """Also one with a name like a line of the file that tells."""
-    found = []
+    leaders = []
 
     def work():
         Path(f"/proc/self/task/{threading.get_native_id()}/comm").write_text("x\nTgid:\t1\n")
-        found.append(leader_of(threading.get_native_id()))
+        leaders.append(leader_of(threading.get_native_id()))
 
     thread = threading.Thread(target=work)
     thread.start()
     thread.join()
-    assert found == [os.getpid()]
+    assert leaders == [os.getpid()]
     assert leader_of(2**22 + 1) is None
 
 
@@ -216,10 +224,45 @@ def test_one_among_many_descriptors(owners):
         with socket.socket() as mine:
             os.close(pipes[3][0])
             with socket.socket() as in_a_gap:
-                assert owners.find(inode(mine))[0] == os.getpid()
-                assert owners.find(inode(in_a_gap))[0] == os.getpid()
+                assert found(owners, inode(mine)) == os.getpid()
+                assert found(owners, inode(in_a_gap)) == os.getpid()
             pipes[3] = os.pipe()
     finally:
         for each in pipes:
             os.close(each[0])
             os.close(each[1])
+
+
+
+def test_parents_are_those_of_the_moment():
+    """The process is held by its folder in /proc; whether its parents still live is seen each time."""
+    code = (
+        "import os, socket, sys\n"
+        "held = socket.socket()\n"
+        "print(os.fstat(held.fileno()).st_ino, flush=True)\n"
+        "middle = os.fork()\n"
+        "held = None if middle else held\n"
+        "if middle: sys.stdin.readline(); os.kill(middle, 9); os.waitpid(middle, 0); print('ended', flush=True)\n"
+        "elif os.fork(): held.close()\n"
+        "sys.stdin.readline() if middle else os.read(os.pipe()[0], 1)\n"
+    )
+    twice = ["sh", "-c", 'sh -c \'"$@"; :\' x "$@"; :', "x"]  # in the place of bubblewrap
+    with subprocess.Popen(
+        [*twice, sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+        start_new_session=True,
+    ) as top:  # fmt: skip
+        owners = Owners(os.getpid())
+        try:
+            number = int(top.stdout.readline())
+            deadline = time.monotonic() + 30
+            # until the one in the middle has let go of it
+            while (line := owners.find(number)) is None or len(line.processes) < 3:
+                assert time.monotonic() < deadline
+            assert [parent_of(each) for each in line.processes[:2]] == line.processes[1:]
+            top.stdin.write("\n")
+            top.stdin.flush()
+            assert top.stdout.readline() == "ended\n"
+            assert owners.find(number) is None  # its new parent is not the run's any more
+        finally:
+            owners.close()
+            os.killpg(top.pid, 9)

@@ -335,6 +335,44 @@ def test_promise_raises_its_error_and_keeps_deadlines(loop: Loop) -> None:
     loop.run(main())
 
 
+def test_promise_calls_at_once_whoever_asked_for_it(loop: Loop) -> None:
+    heard: list[BaseException | None] = []
+    kept: Promise[int] = Promise(loop)
+    kept.then(heard.append)
+    kept.then(heard.append)
+    assert heard == []
+    kept.set(1)
+    assert heard == [None, None]
+    kept.then(heard.append)
+    assert heard == [None, None, None]
+    lost: Promise[int] = Promise(loop)
+    lost.then(heard.append)
+    error = OSError("gone")
+    lost.fail(error)
+    lost.set(2)
+    assert heard[3:] == [error]
+
+
+def test_who_only_reads_is_not_woken_by_what_it_sends(loop: Loop) -> None:
+    here, there = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
+    here.setblocking(False)
+    watch = Watch(loop, here.fileno(), only_read=True)
+
+    async def talk() -> bytes:
+        watch.can_read = watch.can_write = False
+        there.send(b"question")
+        await watch.readable(loop.now + 5)
+        here.send(b"answer")
+        there.recv(100)
+        await loop.turn()
+        return here.recv(100)
+
+    with here, there:
+        assert loop.run(talk()) == b"question"
+        assert not watch.can_write
+        watch.forget()
+
+
 def test_in_thread_gives_the_value_or_the_error(loop: Loop) -> None:
     async def main() -> int:
         with pytest.raises(ZeroDivisionError):
