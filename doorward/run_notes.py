@@ -17,8 +17,9 @@ def limit_notes(hit: Sequence[LimitHit]) -> list[str]:
     return [f"{each.message}; {_OPTIONS[each.limit]} sets this limit" for each in hit]
 
 
-def watched_notes(watched: Sequence[Mapping[str, object]], session: str) -> list[str]:
-    """For a run that only observed: each place that would have been refused, most often first, and what to do now."""
+def watched_notes(watched: Sequence[Mapping[str, object]], session: str, *, refused: bool = False) -> list[str]:
+    """For a run that only observed: each place that would have been refused, most often first, and what to do now.
+    `refused`: something was refused all the same."""
     from doorward.summary import place_text
 
     counts: dict[str, int] = {}
@@ -26,6 +27,8 @@ def watched_notes(watched: Sequence[Mapping[str, object]], session: str) -> list
         place = place_text(record["host"], record["port"])
         counts[place] = counts.get(place, 0) + 1
     if not counts:
+        if refused:
+            return ["observed: nothing passed that no rule allows; what is refused while observing too stands below"]
         return ["observed: nothing would have been refused"]
     shown = sorted(counts.items(), key=lambda each: -each[1])
     notes = [f"observed: let through what would be refused: {len(counts)} place{'s' if len(counts) != 1 else ''}"]

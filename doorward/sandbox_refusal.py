@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from doorward.launcher.interface import Denied, SandboxPolicy, Undone
+from doorward.launcher.rules import is_system_folder
 
 _NOT_GRANTED = ("/proc/", "/sys/", "/dev/")
 
@@ -35,6 +36,10 @@ def refusal_of_denied(denied: Denied, policy: SandboxPolicy) -> dict[str, object
             message = "lies outside of what may be written"
     if f"{grant}/".startswith(_NOT_GRANTED):
         hint = ""
+    elif denied.why == "outside" and is_system_folder(grant):
+        # never writable as a whole; a file in it may be, where it is there to be written
+        there = denied.operation == "write" and os.path.isfile(denied.path)
+        hint = f"--add-dir {_word(denied.path)}" if there else ""
     reason = f"{denied.why}_{'path' if denied.why != 'socket' else 'not_allowed'}"
     return _refusal(reason, f"{denied.path} {message} ({denied.operation})", hint, denied.path, denied.operation)
 

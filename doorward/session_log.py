@@ -262,6 +262,7 @@ class SessionLog:
         duration_s: float,
         notes: list[str],
         limits_hit: Sequence[Mapping[str, Any]] = (),
+        hints: Sequence[Mapping[str, Any]] = (),
     ) -> None:
         """What the caller is about to get, and the end of the turn; on the disk when this returns."""
         self._append(
@@ -276,6 +277,7 @@ class SessionLog:
                 duration_s=duration_s,
                 notes=notes,
                 limits_hit=limits_hit,
+                hints=hints,
             )
         )
         self._append(items.turn_end(self.session, self.turn, duration_s=duration_s))

@@ -465,7 +465,7 @@ class Supervisor:
         if self._plan.proxy_settings.get("observe"):
             from doorward.run_notes import watched_notes
 
-            notes += watched_notes(watched, log.session)
+            notes += watched_notes(watched, log.session, refused=bool(refusals))
         held = launch.confinement.limits
         if waited.outcome.limits_hit or (status != 0 and held):
             from doorward.run_notes import limit_notes, quiet_limits  # for few runs only
@@ -563,6 +563,7 @@ class Supervisor:
             duration_s=duration,
             notes=notes,
             limits_hit=limits_hit,
+            hints=[each._asdict() for each in hints],
         )
         return Observation(
             session=log.session,

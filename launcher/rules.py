@@ -28,6 +28,11 @@ _SYSTEM = frozenset(
 _KERNEL = ("/dev", "/proc", "/sys")
 
 
+def is_system_folder(path: str) -> bool:
+    """Whether the resolved path is one that no rule makes writable as a whole."""
+    return path in _SYSTEM
+
+
 class PathRule(NamedTuple):
     """One rule. `pattern` is matched against paths relative to `path`; None means `path` itself."""
 

@@ -323,10 +323,11 @@ def observation(
     duration_s: float = 0.0,
     notes: Sequence[str] = (),
     limits_hit: Sequence[Mapping[str, Any]] = (),
+    hints: Sequence[Mapping[str, Any]] = (),
 ) -> Item:
     """What the caller gets back. `output` is `OutputRecord.to_json()`, None when it was not recorded; `refusals` are
     the ordinals of this turn's refusal records; `notes` are plain sentences (a time-out, a proxy that died);
-    `limits_hit` are `{"limit", "value", "by", "message"}`."""
+    `limits_hit` are `{"limit", "value", "by", "message"}`, `hints` are `{"cause", "message", "remedy"}`."""
     return "observation", {
         "turn": turn,
         "success": success,
@@ -337,6 +338,7 @@ def observation(
         "enforcement": None if enforcement is None else dict(enforcement),
         "notes": list(notes),
         "limits_hit": [dict(each) for each in limits_hit],
+        "hints": [dict(each) for each in hints],
         "output": None if output is None else dict(output),
     }
 

@@ -11,7 +11,7 @@ from doorward.sessions.line import Line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
     from typing import Any
 
     from doorward.sessions.damage import Damage
@@ -86,7 +86,8 @@ PATHS_KEPT = 200
 class Report(NamedTuple):
     """`rows` in order of first appearance; `other` are refusals that are no network refusals, with their count;
     `turns`, `failed` count turns and those whose command did not exit 0; `weakest` is the weakest enforcement of any
-    turn by layer; `observing` says that some turn only watched."""
+    turn by layer; `observing` says that some turn only watched; `seconds` is how long the commands took together,
+    `exit_code` that of the last, `hints` what was said of those that failed, each once."""
 
     sessions: tuple[str, ...]
     rows: tuple[Row, ...]
@@ -95,6 +96,9 @@ class Report(NamedTuple):
     failed: int
     weakest: Mapping[str, str]
     observing: bool
+    seconds: float = 0.0
+    exit_code: int | None = None
+    hints: tuple[str, ...] = ()
 
     def refused(self) -> list[Row]:
         """Rows of what was refused, most often first."""
@@ -119,6 +123,9 @@ def report(sessions: Iterable[tuple[str, Iterable[Line | Damage]]]) -> Report:
     weakest: dict[str, str] = {}
     names: list[str] = []
     turns = failed = 0
+    seconds = 0.0
+    exit_code: int | None = None
+    told: dict[str, None] = {}
     observing = False
     for session, lines in sessions:
         names.append(session)
@@ -144,11 +151,18 @@ def report(sessions: Iterable[tuple[str, Iterable[Line | Damage]]]) -> Report:
             elif line.type == "observation":
                 turns += 1
                 failed += payload.get("exit_code") != 0
+                exit_code = code if isinstance(code := payload.get("exit_code"), int) else None
+                took = payload.get("duration_s")
+                seconds += took if isinstance(took, int | float) else 0
+                told |= dict.fromkeys(_messages(payload.get("hints")))
             elif line.type == "exec":
                 _weaken(weakest, payload.get("enforcement"))
         for row in rows.values():
             row.hint = hints.get((row.place.host, row.place.port), row.hint)
-    return Report(tuple(names), tuple(rows.values()), tuple(other.values()), turns, failed, weakest, observing)
+    return Report(
+        tuple(names), tuple(rows.values()), tuple(other.values()), turns, failed, weakest, observing,
+        round(seconds, 3), exit_code, tuple(told),
+    )  # fmt: skip
 
 
 def _place(record: Mapping[str, Any]) -> Place | None:
@@ -172,6 +186,12 @@ def _weaken(weakest: dict[str, str], enforcement: object) -> None:
             weakest[layer] = held
         else:
             weakest.setdefault(layer, str(held))
+
+
+def _messages(hints: object) -> Iterator[str]:
+    for each in hints if isinstance(hints, list) else ():
+        if isinstance(each, dict) and isinstance(message := each.get("message"), str):
+            yield message
 
 
 def _count(record: Mapping[str, Any], key: str) -> int:

@@ -71,6 +71,15 @@ def chosen_file(parsed: Parsed) -> RuleFile:
     return RuleFile(f"{home.path}/profiles/{name}.toml", "profile")
 
 
+def why_unread(path: str) -> str:
+    """Why no run reads `path`, if it is the file of a project that is not trusted."""
+    path, home = os.path.abspath(path), _home()
+    if not path.endswith(f"/{PROJECT_FILE}") or os.path.realpath(os.path.dirname(path)) == os.path.realpath(home.path):
+        return ""
+    file = _project_file(home, os.path.dirname(os.path.dirname(path)))
+    return file.unread if os.path.realpath(file.path) == os.path.realpath(path) else ""
+
+
 @contextmanager
 def folder_for(file: RuleFile) -> Iterator[None]:
     """The folder of the file is there inside; one that was made goes again if nothing came of it. Raises

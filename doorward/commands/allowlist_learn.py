@@ -13,10 +13,12 @@ from doorward.allowlists.learning import Learned, Seen, learn
 from doorward.allowlists.rule import MalformedRule, MalformedRules, Origin, parse_rules, table_text
 from doorward.allowlists.ruleset import RuleSet
 from doorward.commands.allowlist import JSON, RULE_OPTIONS, options_of, policy_of, printable_lines
+from doorward.commands.allowlist_file import why_unread
 from doorward.commands.summary import report_of
 from doorward.errors import EngineError, UsageError
 from doorward.named_tuple import NamedTuple
 from doorward.options import Option, Parsed
+from doorward.sessions.items import command_line
 from doorward.sessions.traffic import Report, Row
 from doorward.summary import place_text, printable
 
@@ -73,6 +75,7 @@ def main(args: list[str]) -> int:
     if not parsed.has("write"):
         sys.stdout.write(text)
     _tell_difference(rules, unused, observed=report.observing)
+    _tell_next(rules, parsed)
     return 0
 
 
@@ -209,6 +212,8 @@ def _write(path: str, rules: Sequence[_Rule], text: str) -> None:
         return with_added(before, "network", "allow", missing) if missing else before
 
     try:
+        if os.path.basename(folder := os.path.dirname(os.path.abspath(path))) == ".doorward":
+            os.makedirs(folder, exist_ok=True)  # the project's own configuration, its first
         change_file(os.path.abspath(path), change)
     except Uneditable as error:
         raise UsageError(f"doorward allowlist learn: {path}: {error}") from None
@@ -223,6 +228,24 @@ def _json(rule: _Rule) -> dict[str, object]:
         **rule.provenance,
         "covered_by": rule.covered_by or None,
     }
+
+
+def _tell_next(rules: Sequence[_Rule], parsed: Parsed) -> None:
+    """For a person: what the list comes to, and what to do with it."""
+    new = [rule for rule in rules if not rule.covered_by]
+    if not rules:
+        return
+    if not new:
+        said = "the rules in force allow all of it"
+    else:
+        said = f"{len(new)} of {len(rules)} rule{'s' if len(rules) != 1 else ''} {'is' if len(new) == 1 else 'are'} new"
+        if not parsed.has("write"):
+            again = ["doorward", "allowlist", "learn", "--write", ".doorward/config.toml", *parsed.words]
+            said += f"; to keep them for this project: {command_line(again)}"
+    lines = [said]
+    if parsed.has("write"):
+        lines = [f"wrote {parsed.last('write')}: {said}", why_unread(parsed.last("write"))]
+    sys.stderr.write("".join(f"{printable(f'doorward: {line}')}\n" for line in lines if line))
 
 
 def _tell_difference(rules: Sequence[_Rule], unused: Sequence[str], *, observed: bool) -> None:

@@ -85,6 +85,13 @@ class Doorward:
         assert done.stdout, err
         return Ran(done.returncode, json.loads(done.stdout), err)
 
+    def command(self, *args: str) -> str:
+        """What another command of doorward prints."""
+        return subprocess.run(
+            [sys.executable, "-P", "-m", "doorward", *args], cwd=self.workspace, env=self.env,
+            stdin=subprocess.DEVNULL, capture_output=True, timeout=DEADLINE, check=True, text=True,
+        ).stdout  # fmt: skip
+
 
 @pytest.fixture(scope="session", autouse=True)
 def _machine() -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import socket
 import subprocess
 from collections.abc import Callable
@@ -115,6 +116,61 @@ def test_npm(doorward: Any, client: Callable[[str], str], trusted: dict[str, str
     refused.says("npm error code E403")
     _allowed(doorward(*_granted(place), "--", *npm, env=trusted))
     assert (doorward.workspace / "node_modules" / "is-number" / "package.json").exists()
+
+
+def _pins(seen: Any) -> list[str]:
+    """A registry that resolves into the machine's own network is opened by hand, as its user would: a pin for each name
+    that the guard kept shut. A pin allows nothing, so what is observed is what no rule allows."""
+    hosts = {str(each["host"]) for each in seen.document["refusals"] if each["reason"] == "not_allowed_local"}
+    found = {host: str(socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)[0][4][0]) for host in sorted(hosts)}
+    table = ", ".join(f"{json.dumps(host)} = {json.dumps(address)}" for host, address in found.items())
+    return ["-c", f"network.hosts={{{table}}}"] if found else []
+
+
+@pytest.mark.parametrize("tool", ["npm", "pip"])
+def test_observe_learn_and_run_under_what_was_learned(
+    doorward: Any, client: Callable[[str], str], python: Any, trusted: dict[str, str], tool: str
+) -> None:
+    """A small real project from the registry the tool is configured for: recorded once, then allowed exactly that."""
+    project = {"name": "demo", "version": "1.0.0", "dependencies": {"is-odd": "3.0.1"}}
+    added = "http://added.test/added-1.0.tgz"
+    if tool == "npm":
+        # asked outside, since the user inside has no settings
+        env = {**trusted, "npm_config_registry": _asked(client("npm"), "config", "get", "registry").strip()}
+        words = ["npm", "install", "--no-audit", "--no-fund", "--no-update-notifier", "--fetch-retries=0"]
+        (doorward.workspace / "package.json").write_text(json.dumps(project))
+    else:
+        env = {**trusted, "PIP_DISABLE_PIP_VERSION_CHECK": "1", "PIP_NO_CACHE_DIR": "1"}
+        words = [python.path, "-m", "pip", "install", "--no-deps", "--retries", "0", "--target", "taken"]
+        words += ["-r", "needs.txt"]
+        (doorward.workspace / "needs.txt").write_text(f"{SAMPLE}\n")
+
+    pins: list[str] = []
+    for name in ("first", "second", "third"):  # an index tells of another host when it is reached
+        watched = doorward("--observe", "--name", name, *python.shown, *pins, "--", *words, env=env)
+        if not (more := _pins(watched)):
+            break
+        pins += more
+    _allowed(watched)
+    if not (rules := json.loads(doorward.command("allowlist", "learn", "--json", name))["rules"]):
+        pytest.skip(f"{tool} is configured for local packages only")
+    assert all(each["covered_by"] is None for each in rules)
+    doorward.command("allowlist", "learn", "--write", f"{doorward.env['DOORWARD_HOME']}/config.toml", name)
+
+    for folder in ("node_modules", "taken"):
+        shutil.rmtree(doorward.workspace / folder, ignore_errors=True)
+    again = doorward("--fail-on-deny", *python.shown, *pins, "--", *words, env=env)
+    assert (again.status, again.reasons, again.document["notes"]) == (0, [], []), again.output
+    taken = "node_modules/is-number" if tool == "npm" else f"taken/{SAMPLE}"  # what is-odd needs
+    assert (doorward.workspace / taken).is_dir()
+
+    if tool == "npm":
+        project["dependencies"] = {"is-odd": "3.0.1", "added": added}
+        (doorward.workspace / "package.json").write_text(json.dumps(project))
+    else:
+        (doorward.workspace / "needs.txt").write_text(f"{SAMPLE}\nadded @ {added}\n")
+    other = doorward(*python.shown, *pins, "--", *words, env=env)
+    assert other.status != 0 and {each["host"] for each in other.document["refusals"]} == {"added.test"}
 
 
 NODE_AGENT = """

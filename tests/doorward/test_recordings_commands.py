@@ -86,6 +86,7 @@ def test_learned_rules_are_toml_with_their_provenance_and_the_difference_is_told
     status, out, err = learn(run, "--allow", "c.test:22", "one")
     assert status == 0 and tomllib.loads(out) == {"network": {"allow": ["a.test:443", "c.test:22"]}}
     assert "1 connection, in 1 session" in out and time.strftime("%Y-", time.gmtime()) in out
+    assert "doorward: 1 of 2 rules is new; to keep them for this project: doorward allowlist learn --write " in err
     assert "+ a.test:443\n" in err and "  c.test:22  (covered by c.test:22)\n" in err and "b.test" not in err
 
 

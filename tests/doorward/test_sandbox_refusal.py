@@ -12,7 +12,7 @@ POLICY = SandboxPolicy(Mode.WORKSPACE_WRITE, "/w", "/h", "/c", read_only=("kept"
 @pytest.mark.parametrize(
     ("denied", "reason", "hint"),
     [
-        (Denied("/etc/x", "write", "outside", "/etc"), "outside_path", "--add-dir /etc"),
+        (Denied("/srv/x", "write", "outside", "/srv"), "outside_path", "--add-dir /srv"),
         (Denied("/w/.git/hooks/x", "write", "protected", "/w/.git/hooks"), "protected_path", "--add-dir /w/.git/hooks"),
         (Denied("/w/kept/x", "remove", "protected", "/w/kept"), "protected_path", "leave out --read-only /w/kept"),
         (Denied("/w/also", "remove", "protected", "/w/also"), "protected_path", "leave out --read-only /w/also"),
@@ -24,6 +24,10 @@ POLICY = SandboxPolicy(Mode.WORKSPACE_WRITE, "/w", "/h", "/c", read_only=("kept"
         (Denied("/w/x", "write", "outside", "/w"), "outside_path", "-s workspace-write"),
         # nothing grants these
         (Denied("/proc/sys/kernel/x", "write", "outside", "/proc/sys/kernel"), "outside_path", ""),
+        # a system folder as a whole is never writable, a file in it can be
+        (Denied("/etc/no/such", "write", "outside", "/etc"), "outside_path", ""),
+        (Denied("/etc/passwd", "write", "outside", "/etc"), "outside_path", "--add-dir /etc/passwd"),
+        (Denied("/etc/passwd", "remove", "outside", "/etc"), "outside_path", ""),
     ],
 )
 def test_reason_and_hint(denied: Denied, reason: str, hint: str) -> None:
@@ -41,9 +45,9 @@ def test_every_refusal_of_the_sandbox_has_the_same_keys() -> None:
 
 
 def test_many_paths_that_one_grant_would_let_through_are_one_line() -> None:
-    refusals = [refusal_of_denied(Denied(f"/etc/{n}", "write", "outside", "/etc"), POLICY) for n in range(30)]
+    refusals = [refusal_of_denied(Denied(f"/srv/{n}", "write", "outside", "/srv"), POLICY) for n in range(30)]
     assert summarize(refusals) == [
         "doorward: refused 30 times",
-        "  /etc/0  30x  lies outside of what may be written (write)",
-        "    to allow it: --add-dir /etc",
+        "  /srv/0  30x  lies outside of what may be written (write)",
+        "    to allow it: --add-dir /srv",
     ]
