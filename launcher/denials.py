@@ -24,6 +24,7 @@ class Denials:
     def __init__(self, hidden: tuple[str, ...]) -> None:
         self._hidden = frozenset(hidden)
         self._root = ""
+        self._held = -1
         self._mounts: frozenset[str] = frozenset()
         self._open: dict[str, bool] = {}
         self._found: dict[str, Denied] = {}
@@ -31,6 +32,8 @@ class Denials:
     def enter(self, process: int) -> bool:
         """Takes the root and the mounts of a process inside. False if it is gone."""
         try:
+            # with the last process the mounts would be taken apart while what it did last is still being judged
+            self._held = os.open(f"/proc/{process}/ns/mnt", os.O_RDONLY | os.O_CLOEXEC)
             self._root = f"/proc/self/fd/{os.open(f'/proc/{process}/root', os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)}"
             with open(f"/proc/{process}/mountinfo", encoding="utf-8", errors="surrogateescape") as file:
                 self._mounts = frozenset(_unescaped(line.split()[4]) for line in file)
