@@ -174,11 +174,10 @@ class _WrongEntry(Exception):
 
 
 def _rule(key: Key, entry: object, env: Mapping[str, str]) -> object:
-    """Text or a table of plain values; what a rule may say is the allowlists' own business."""
+    """Text or a table of plain values; what a rule may say is the allowlists' own business, which names every wrong one
+    at once."""
     if isinstance(entry, str):
-        if entry.strip():
-            return entry
-        raise _WrongEntry("an empty text is no rule")
+        return entry
     if not isinstance(entry, Mapping):
         raise _WrongEntry(f'a rule is a text such as "example.com" or a table, not {shown(entry)}')
     if "host" not in entry:

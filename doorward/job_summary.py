@@ -134,7 +134,8 @@ def _outcome(report: Report) -> str:
     if not report.turns:
         ran = "No command has ended."
     elif report.turns == 1:
-        ran = f"One command, exit status {report.exit_code}, {_time(report.seconds)}."
+        status = f", exit status {report.exit_code}" if report.exit_code is not None else ""
+        ran = f"One command{status}, {_time(report.seconds)}."
     else:
         failed = f"{report.failed} of them failed" if report.failed else "none failed"
         ran = f"{report.turns} commands, {failed}, {_time(report.seconds)} together."

@@ -48,6 +48,36 @@ def test_several_bad_rules_are_all_named(doorward: Any) -> None:
     assert "b.test/path" in seen.err
 
 
+def test_every_entry_that_is_no_rule_is_named_with_its_place_and_what_was_meant(doorward: Any) -> None:
+    """P-DM-08: nothing starts half-configured."""
+    entries = ["https://*.a.test", "b.test/path", "user@c.test", " d.test ", "*.com", ""]
+    doorward.home.mkdir(mode=0o700)
+    file = doorward.home / "config.toml"
+    file.write_text("[network]\nallow = [\n" + "".join(f'  "{entry}",\n' for entry in ["ok.test", *entries]) + "]\n")
+    file.chmod(0o600)
+    seen = doorward("run", "--", "touch", "ran")
+    assert seen.status == 2 and not (doorward.workspace / "ran").exists() and doorward.rollouts() == []
+    for number, entry in enumerate(entries, 4):
+        (line,) = [line for line in seen.err.splitlines() if f"config.toml:{number}, entry {number - 2}: " in line]
+        assert f"{entry!r} is no usable rule" in line, line
+    assert [line.rpartition("; write ")[2] for line in seen.err.splitlines()[1:6]] == [
+        "'*.a.test'", "'b.test'", "'c.test'", "'d.test'", "'*.NAME.com'",
+    ]  # fmt: skip
+
+
+def test_what_the_kernel_takes_is_passed_intact_and_more_is_126_with_sizes(doorward: Any) -> None:
+    """P-EV-16, through every process between the caller and the command."""
+    code = "import os, sys; print(len(sys.argv), len(sys.argv[1]), len(os.environ['LONG']), os.environ['VARIABLE_499'])"
+    env = {f"VARIABLE_{number}": str(number) for number in range(500)} | {"LONG": "x" * 100_000}
+    seen = doorward("run", "--", "/usr/bin/python3", "-c", code, "y" * 100_000, *["a"] * 2000, env=env)
+    assert (seen.status, seen.out.split()) == (0, [b"2002", b"100000", b"100000", b"499"]), seen.err
+    unset = ("env", "-u", "LONG", "sh", "-c", "echo ${LONG-gone} $VARIABLE_499")
+    assert doorward("run", "--", *unset, env=env).out == b"gone 499\n"
+    # above the kernel's limit nothing can be handed to doorward's own process: a script inside reaches it
+    more = doorward("run", "--", "sh", "-c", "/usr/bin/python3 -c 'import os; os.execv(\"/bin/true\", [\"x\" * 131_072])'")
+    assert more.status == 1 and "Argument list too long" in more.err
+
+
 def test_an_unknown_key_names_file_line_and_nearest_spelling(doorward: Any) -> None:
     doorward.home.mkdir(mode=0o700)
     (doorward.home / "config.toml").write_text('[network]\nallow = ["a.test"]\nhoost = {}\n')

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import stat
 from pathlib import Path
 from typing import Any
@@ -133,6 +134,34 @@ def test_the_options_that_would_allow_it_do_allow_it(doorward: Any, origin: Any)
     hint = first.document["refusals"][0]["hint"].split()
     second = doorward("run", *hosts, *hint, "--", *CURL, origin.url())
     assert second.out == b"hello\n"
+
+
+@pytest.mark.parametrize("name", ["gateway", "localhost"])
+def test_the_advice_about_a_name_without_a_dot_is_one_that_can_be_taken(doorward: Any, origin: Any, name: str) -> None:
+    """P-DM-12: accepted when explicit, and what a refusal says passes the validator."""
+    pins = ("-c", 'network.hosts={"gateway" = "127.0.0.1"}')
+    curl = (*CURL, "--noproxy", "", origin.url(name))
+    refused = doorward("run", "--json", *pins, "--", *curl)
+    (refusal,) = refused.document["refusals"]
+    assert origin.requests == []
+    hint = shlex.split(refusal["hint"])
+    assert hint == ["--allow", f"{name}:{origin.port}"]
+    assert doorward("run", *pins, *hint, "--", *curl).out == b"hello\n"
+
+
+def test_a_rule_without_a_port_opens_no_other_port(doorward: Any, origin: Any) -> None:
+    """P-PP-15: tunnels and plain requests, to where a server waits and to the ports of databases, mail and ssh."""
+    pins = ("--allow", "a.test", "-c", 'network.hosts={"a.test" = "127.0.0.1"}')
+    ports = (origin.port, 22, 25, 3306, 5432, 6379)
+    curl = shlex.join(CURL)
+    script = "\n".join(f"{curl} {how} http://a.test:{port}/; echo" for port in ports for how in ("", "--proxytunnel"))
+    seen = doorward("run", "--json", *pins, "--", "sh", "-c", script)
+    told = [(each["port"], each["reason"], each["hint"]) for each in seen.document["refusals"]]
+    assert told == [(port, "port_not_allowed", f"--allow a.test:{port}") for port in ports for _ in range(2)]
+    assert f"not port {origin.port}" in seen.document["output"]
+    assert origin.requests == []
+    again = doorward("run", *pins, *told[0][2].split(), "--", *CURL, "--proxytunnel", origin.url())
+    assert again.out == b"hello\n" and len(origin.requests) == 1
 
 
 def test_fail_on_deny(doorward: Any) -> None:

@@ -193,7 +193,7 @@ def test_a_home_folder_in_a_path_is_the_callers(machine: Machine) -> None:
         ('network.allow = "a.test"', 1, "network.allow", "must be an array of rules", 'write ["a.test"]'),
         ('[network]\nallow = [\n"a.test",\n3]', 4, "network.allow", "the number 3", None),
         ('network.allow = [{addresses = ["10.0.0.1"]}]', 1, "network.allow", "names no host", 'host = "NAME"'),
-        ("network.allow = ['']", 1, "network.allow", "an empty text", None),
+        ("network.allow = [{}]", 1, "network.allow", "names no host", 'it needs host = "NAME"'),
         ('network.hosts = {db.test = "127.0.0.1"}', 1, "network.hosts.db", "needs quotes", '"db.test"'),
         ('[network.hosts]\n"db.test" = "127.1"', 2, 'network.hosts."db.test"', "must be an address", None),
         ('network.upstream_proxy = "proxy.corp:3128"', 1, "network.upstream_proxy", "URL", "http://proxy.corp:3128"),
@@ -287,7 +287,7 @@ def test_a_feature_at_the_wrong_level_is_told_where_it_belongs(machine: Machine)
 
 def test_all_problems_of_all_layers_come_at_once(machine: Machine) -> None:
     machine.write(machine.system, "sandbox_mode = 1\n")
-    machine.config('x = 1\n[network]\nallow = ["a.test", 2, ""]\n')
+    machine.config('x = 1\n[network]\nallow = ["a.test", 2, {}]\n')
     machine.write(machine.home / "profiles" / "p.toml", "= broken")
     problems = machine.problems(profile="p", overrides=["y=1", "z"], flags={"sandbox_mode": "loose"})
     assert [(os.path.basename(problem.file), problem.line) for problem in problems] == [

@@ -38,7 +38,7 @@ def test_what_is_right_is_kept(key: str, value: object, kept: object) -> None:
 
 
 def test_every_wrong_entry_is_told_by_its_place() -> None:
-    _, complaints = check("network.allow", ["a.test", 1, "", {"host": "x", "when": 1.5}])
+    _, complaints = check("network.allow", ["a.test", 1, {}, {"host": "x", "when": 1.5}])
     assert [place for place, _, _ in complaints] == [(1,), (2,), (3,)]
     _, complaints = check("network.hosts", {"a": "nowhere", "b": 1, "c": "fe80::1%eth0", "d": "::1"})
     assert [place for place, _, _ in complaints] == [("a",), ("b",), ("c",)]

@@ -145,3 +145,29 @@ def test_a_lock_file_that_is_none(run: Run, home: Path, tmp_path: Path, text: st
     (tmp_path / "lock.toml").write_text(text)
     status, out, err = learn(run, "--check", str(tmp_path / "lock.toml"), "one")
     assert (status, out) == (2, "") and "lock.toml" in err
+
+
+def test_recordings_of_an_older_format_are_read_for_what_they_hold(run: Run, home: Path) -> None:
+    """Records without the keys that came later, with other types in them, and ones that nobody knows any more: places
+    count, and nothing is made up."""
+    store = Home(str(home))
+    store.ensure()
+    with Rollout.create(store, cwd="/srv", name="old") as rollout:
+        rollout.append("network", {"host": "a.test", "port": 443, "decision": "allow", "reason": "allowed"})
+        rollout.append("network", {"host": "b.test", "port": 80, "decision": "deny", "reason": "not_allowed"})
+        rollout.append("network", {"host": "c.test", "port": "443", "decision": "allow"})
+        rollout.append("network", {"destination": "d.test:443", "verdict": "allow"})
+        odd = {"bytes_up": None, "bytes_down": "9", "process": "curl", "method": 3, "path": {}, "requests": []}
+        rollout.append("network", {"host": "e.test", "port": 443, "decision": "allow", "reason": "allowed", **odd})
+        rollout.append("refusal", {"host": "b.test"})
+        rollout.append("verdict_v0", {"decision": "allow"})
+        rollout.append("observation", {"exit_code": "0", "hints": "none", "duration_s": "1"})
+        rollout.append("exec", {"enforcement": "kernel"})
+    status, out, err = learn(run, "--json", "old")
+    assert (status, err) == (0, "")
+    assert [each["rule"] for each in json.loads(out)["rules"]] == ["a.test:443", "e.test:443"]
+    document = json.loads(run("--json", "old")[1])
+    assert [row["host"] for row in document["refused"]] == ["b.test"] and document["hints"] == []
+    assert [(row["host"], row["bytes_down"]) for row in document["reached"]] == [("a.test", 0), ("e.test", 0)]
+    status, out, err = run("old")
+    assert (status, err) == (0, "") and "`b.test:80`" in out
