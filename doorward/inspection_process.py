@@ -95,30 +95,53 @@ class InspectionProcess:
             theirs.close()
             link.close()
         self._pidfd = os.pidfd_open(self.pid)
+        self._said = b""
         self._setup.sendall(json.dumps(work).encode() + b"\n")
 
     def await_ready(self) -> dict[str, str]:
         """The files clients inside are to trust: `bundle`, `ca`, `java` (may be empty). Raises EngineError."""
         self._setup.settimeout(_READY_S)
-        said = b""
+        ready = None
+        while ready is None:
+            try:
+                ready = self._hear()
+            except TimeoutError:
+                raise _not_ready() from None
+        return ready
+
+    def ready(self) -> dict[str, str] | None:
+        """The same where it has said so, None where it has not yet; `fileno` can be read when there is more to hear.
+        Raises EngineError."""
+        self._setup.setblocking(False)
         try:
-            while not said.endswith(b"\n"):
-                data = self._setup.recv(65536)
-                if not data:
-                    break
-                said += data
-        except (TimeoutError, ConnectionResetError):
-            said = b""
-        if not said.endswith(b"\n"):
-            raise EngineError(
-                "the inspection worker did not become ready, so nothing was started",
-                f"with DOORWARD_DEBUG=1 its own messages are shown; {REMEDY}",
-            )
-        answer = json.loads(said)
+            return self._hear()
+        except BlockingIOError:
+            return None
+
+    def _hear(self) -> dict[str, str] | None:
+        try:
+            data = self._setup.recv(65536)
+        except ConnectionResetError:
+            data = b""
+        if not data:
+            raise _not_ready()
+        self._said += data
+        if not self._said.endswith(b"\n"):
+            return None
+        answer = json.loads(self._said)
         if "error" in answer:
             raise EngineError(answer["error"], REMEDY)
         ready: dict[str, str] = answer["ready"]
         return ready
+
+    def fileno(self) -> int:
+        """The descriptor by which it says that it is ready."""
+        return self._setup.fileno()
+
+    @property
+    def ending(self) -> int:
+        """A descriptor that can be read once it has ended."""
+        return self._pidfd
 
     def ended(self) -> bool:
         """Whether it has ended by itself."""
@@ -151,6 +174,13 @@ class InspectionProcess:
             pass  # SIGCHLD is ignored, so the kernel has reaped it
         os.close(self._pidfd)
         self.pid = 0
+
+
+def _not_ready() -> EngineError:
+    return EngineError(
+        "the inspection worker did not become ready, so nothing was started",
+        f"with DOORWARD_DEBUG=1 its own messages are shown; {REMEDY}",
+    )
 
 
 _NOT_FOR_IT = frozenset(("SSLKEYLOGFILE", "MITMPROXY_SSLKEYLOGFILE", "PYTHONPATH", "PYTHONSTARTUP"))

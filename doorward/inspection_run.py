@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from doorward.brokering import Brokering
 from doorward.inspection_process import InspectionProcess
 from doorward.trust_environment import trusting
 
@@ -12,7 +13,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-    from doorward.credentials import Credential
     from doorward.hint import Hint
     from doorward.inspection_settings import Inspection
     from doorward.proxy_process import ProxyProcess
@@ -24,32 +24,15 @@ class RunInspection:
     def __init__(self, inspection: Inspection, proxy: ProxyProcess) -> None:
         """Raises UsageError for a credential that cannot be had, EngineError where the worker cannot be started."""
         self._inspection = inspection
-        self._placeholders: dict[str, str] = {}  # by variable
-        self._secrets: list[tuple[str, str]] = []
-        told = [self._brokered(each) for each in inspection.credentials]
-        self._process = InspectionProcess(inspection.python, {**inspection.work, "credentials": told}, proxy.inspection)
+        self._brokered = Brokering().of(inspection.credentials, os.environ)
+        work = {**inspection.work, "credentials": self._brokered.told}
+        self._process = InspectionProcess(inspection.python, work, proxy.inspection)
         self._ready = False
         self._untrusted: dict[tuple[str, int], None] = {}
 
-    def _brokered(self, credential: Credential) -> dict[str, str]:
-        from doorward.credentials import placeholder_for
-
-        value = credential.value(os.environ)
-        placeholder = placeholder_for(value)
-        self._secrets += [(credential.name, text) for text in (value, placeholder)]
-        if credential.variable:
-            self._placeholders[credential.variable] = placeholder
-        return {
-            "name": credential.name,
-            "value": value,
-            "placeholder": placeholder,
-            "place": credential.place,
-            "field": credential.field,
-        }
-
     def settings(self, settings: Mapping[str, Any]) -> dict[str, Any]:
         """What the door is told, with what must pass in no plain request."""
-        return {**settings, "inspection": {**self._inspection.settings, "secrets": self._secrets}}
+        return {**settings, "inspection": {**self._inspection.settings, "secrets": self._brokered.secrets}}
 
     def await_files(self) -> None:
         """Wait for what clients inside are to trust, at a home's first inspected run; at later ones the command starts
@@ -62,7 +45,7 @@ class RunInspection:
         """The command's variables, with where to find whom to trust."""
         java = self._inspection.java
         found = trusting(variables, self._inspection.bundle, java if os.path.exists(java) else "")
-        return found | self._placeholders
+        return {**found, **self._brokered.placeholders}
 
     def heard(self, event: Mapping[str, Any]) -> None:
         """Something the door told."""

@@ -123,6 +123,7 @@ def inspection_for(
             "names": None if every else _names((*narrow, *_hosts(credentials))),
             "roots": env.get("SSL_CERT_FILE") or None,
             "record": (record := configuration.text("inspect.record")),
+            "limits": settings.get("limits") or {},
             **({} if record == "off" else {"fingerprint_key": _fingerprint_key(home)}),
         },
         every,

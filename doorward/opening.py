@@ -171,18 +171,19 @@ def settings_for(options: Mapping[str, Any], env: Mapping[str, str]) -> tuple[di
             "desktop": configuration.switch("approvals.desktop"),
         },
     }
-    if not options.get("door_alone") and asks_for_inspection(configuration, settings):
+    if asks_for_inspection(configuration, settings):
         from doorward.configuration_error import ConfigurationError
         from doorward.inspection_settings import inspection_for
 
         try:
             inspection = inspection_for(configuration, settings, home, env)
         except UsageError as error:
-            if isinstance(error, ConfigurationError):
+            if options.get("door_alone") or isinstance(error, ConfigurationError):
                 raise
             return settings, (*notices, str(error).removeprefix("doorward: "))
         if inspection is not None:
-            settings["inspection"] = inspection.settings
+            # a door alone sees to its worker itself
+            settings["inspection"] = inspection if options.get("door_alone") else inspection.settings
     return settings, notices
 
 

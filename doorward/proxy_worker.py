@@ -2,11 +2,13 @@
 
 JSON lines over a stream socket:
 
-  supervisor -> worker: {"type": "policy", "number", "settings"}, {"type": "reopen_log"}, {"type": "stop"} (the first
-    drains, the second ends), {"type": "answer"} (proxy/questions.py)
+  supervisor -> worker: {"type": "policy", "number", "settings", "links"}, {"type": "reopen_log"}, {"type": "stop"}
+    (the first drains, the second ends), {"type": "answer"} (proxy/questions.py)
   worker -> supervisor: {"type": "ready"}, {"type": "applied", "number"}, {"type": "not_applied", "number", "message"},
     {"type": "item", "item"} (if records are wanted), {"type": "fault", "message"}, {"type": "log", "problem", "lost"},
-    {"type": "question"}, {"type": "withdrawn"}
+    {"type": "question"}, {"type": "withdrawn"}, {"type": "not_trusted", "host", "message"} (proxy/inspection)
+
+A second socket brings the links to inspection workers (proxy/inspection/succession.py).
 
 The end of the socket ends the worker: nothing outlives the supervisor.
 """
@@ -32,6 +34,7 @@ from doorward.proxy.questions import Questions
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from doorward.proxy.asking import Answer, Question
+    from doorward.proxy.inspection.succession import Succession
     from doorward.proxy.records import Item
 
 HELD_BACK = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
@@ -39,6 +42,9 @@ HELD_BACK = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 _COLLECT_AFTER = 10_000  # objects; connections make many, and hardly a cycle among them
 
+
+_OF_INSPECTION = frozenset(("http_exchange", "credential_used", "inspection_not_trusted"))
+"""Events that become lines of the log beside the connections'."""
 
 _ANSWER_TIME = 300.0
 """Seconds, where the queue is switched on while the door runs."""
@@ -54,7 +60,11 @@ class WorkerSetup(NamedTuple):
 
 
 def become_worker(
-    wire: socket.socket, listeners: Iterable[socket.socket], policy: Policy, setup: WorkerSetup
+    wire: socket.socket,
+    links: socket.socket | None,
+    listeners: Iterable[socket.socket],
+    policy: Policy,
+    setup: WorkerSetup,
 ) -> NoReturn:
     """The child after the fork, to its end. `HELD_BACK` are blocked; the door unblocks them when its handlers stand."""
     status = 1
@@ -68,10 +78,11 @@ def become_worker(
         gc.freeze()
         gc.set_threshold(_COLLECT_AFTER, 20, 20)
         listeners = tuple(listeners)
-        kept = [0, 1, 2, *(sock.fileno() for sock in (wire, *listeners, *setup.own))]
+        sockets = (wire, *(() if links is None else (links,)), *listeners, *setup.own)
+        kept = [0, 1, 2, *(sock.fileno() for sock in sockets)]
         _close_all_but(kept if setup.log is None else [*kept, setup.log.fileno()])
         _raise_descriptor_limit()
-        Worker(wire, listeners, policy, setup).run()
+        Worker(wire, links, listeners, policy, setup).run()
         status = 0
     except BaseException:
         import traceback
@@ -85,9 +96,16 @@ class Worker:
     """The door and its wire."""
 
     def __init__(
-        self, wire: socket.socket, listeners: Iterable[socket.socket], policy: Policy, setup: WorkerSetup
+        self,
+        wire: socket.socket,
+        links: socket.socket | None,
+        listeners: Iterable[socket.socket],
+        policy: Policy,
+        setup: WorkerSetup,
     ) -> None:
         self._setup = setup
+        self._links = links
+        self._succession: Succession | None = None
         self._door = DoorAlone(
             listeners,
             policy,
@@ -103,7 +121,7 @@ class Worker:
             sock.close()
         self._control = Control(self._door.loop, wire)
         self._questions = Questions(self._door.loop, self._control)
-        self._wanted: tuple[int, Mapping[str, object]] | None = None
+        self._wanted: tuple[int, Mapping[str, object], int] | None = None
         self._changed: Promise[None] = Promise(self._door.loop)
         self._log_problem = ""
 
@@ -118,12 +136,16 @@ class Worker:
         """Raises LogFailed: then the client gets no answer, and what it asked for does not happen."""
         if self._setup.reports:
             self._control.tell({"type": "item", "item": item})
+        payload = item["payload"]
+        inspected = item["type"] == "event" and payload["type"] in _OF_INSPECTION
+        if inspected and payload["type"] == "inspection_not_trusted":
+            self._control.tell({"type": "not_trusted", "host": payload["host"], "message": payload["message"]})
         log = self._setup.log
         if log is None:
             return
         try:
-            if item["type"] == "network":
-                log.write(item["payload"], time.time())
+            if item["type"] == "network" or inspected:
+                log.write(payload, time.time())
             else:
                 log.flush()
         except LogFailed as error:
@@ -143,11 +165,10 @@ class Worker:
 
     async def _obey(self) -> None:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, HELD_BACK)
-        self._control.tell({"type": "ready"})
         try:
             async with Group(self._door.loop) as group:
                 group.start(self._control.write())
-                group.start(self._apply())
+                group.start(self._apply(group))
                 await self._control.messages(self._handle)
                 group.cancel()
         finally:
@@ -157,7 +178,7 @@ class Worker:
     def _handle(self, message: Mapping[str, Any]) -> None:
         kind = message["type"]
         if kind == "policy":
-            self._wanted = (message["number"], message["settings"])
+            self._wanted = (message["number"], message["settings"], message["links"])
             self._changed.set(None)
         elif kind == "answer":
             self._questions.answer(message)
@@ -169,20 +190,35 @@ class Worker:
             except LogFailed as error:
                 self._log_is(str(error), self._setup.log)
 
-    async def _apply(self) -> None:
+    async def _inspectable(self, group: Group, policy: Policy, links: int) -> None:
+        """Before rules that need an inspection worker are in force its link, the so-manieth, is there."""
+        if policy.inspection is not None and self._links is not None:
+            if self._succession is None:
+                from doorward.proxy.inspection.succession import Succession  # only for those who need it
+
+                self._succession = Succession(self._door.loop, self._links, self._door.server)
+                group.start(self._succession.run(group, self._fault))
+            await self._succession.has(links)
+
+    async def _apply(self, group: Group) -> None:
         """Put the newest rules in force. They are read beside the loop: a long list must not hold connections up."""
         loop = self._door.loop
+        await self._inspectable(group, self._door.server.policy, 1)
+        self._control.tell({"type": "ready"})
         while True:
             await self._changed.wait()
             self._changed = Promise(loop)
             assert self._wanted is not None
-            number, settings = self._wanted
+            number, settings, links = self._wanted
             try:
                 policy = await loop.in_thread(lambda settings=settings: policy_from_settings(settings))  # type: ignore[misc]
             except Exception as error:  # the supervisor has read the same: whatever it is, the old rules hold
                 self._control.tell({"type": "not_applied", "number": number, "message": str(error)})
                 continue
+            await self._inspectable(group, policy, links)
             self._door.server.reload(policy)
+            if policy.inspection is None and self._succession is not None:
+                self._succession.retire()
             self._control.tell({"type": "applied", "number": number})
 
 

@@ -28,7 +28,9 @@ from doorward.worker_process import WorkerProcess
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from doorward.client_environment import ClientEnvironment
     from doorward.door_asking import DoorAsking
+    from doorward.door_inspection import DoorInspection
 
 _LOOK_EVERY = 1.0
 """Seconds between two looks at the configuration files."""
@@ -66,8 +68,9 @@ class StandaloneProxy:
         listeners: Sequence[Sequence[socket.socket]],
         setup: WorkerSetup,
         where: str,
+        client_environment: ClientEnvironment | None = None,
     ) -> None:
-        """`where` names the listeners for a person."""
+        """`where` names the listeners for a person; `client_environment` is kept up to date."""
         self.metrics = DoorMetrics()
         self.refusals = RecentRefusals()
         self._loop = loop
@@ -86,6 +89,12 @@ class StandaloneProxy:
         self._stale = ""
         self._reloads: list[_Reload] = []
         self._asking: DoorAsking | None = None
+        self._inspection: DoorInspection | None = None
+        self._client_environment = client_environment
+        self._not_trusted: set[str] = set()  # hosts that were told of
+        self._told_files: Mapping[str, str] = {}
+        self._reading = False  # new rules wait for what they need
+        self._later: list[tuple[str, Callable[[Reloaded], None]]] = []
 
     def run(self) -> int:
         """Serve until a signal ended it. Returns the exit status."""
@@ -95,6 +104,9 @@ class StandaloneProxy:
         loop.add_signal_handler(signal.SIGHUP, self._hung_up)
         for notice in self._loaded.notices:
             say(notice)
+        if self._loaded.inspection is not None:
+            self._reading = True
+            self._inspectors().want(self._loaded, self._inspected_first)
         for place in range(len(self._listeners)):
             self._start(place)
         loop.call_later(_LOOK_EVERY, self._look)
@@ -103,6 +115,8 @@ class StandaloneProxy:
         finally:
             if self._asking is not None:
                 self._asking.close()
+            if self._inspection is not None:
+                self._inspection.close()
         return self._status
 
     # --- what the control listener asks ----------------------------------------------------------------------
@@ -111,13 +125,15 @@ class StandaloneProxy:
         """`ok` is whether connections are accepted by every worker and recorded."""
         ready = sum(worker.ready for worker in self._workers.values())
         problems = sorted({worker.log_problem for worker in self._workers.values()} - {""})
-        ok = self._accepting and not self._stopping and ready == len(self._listeners) and not problems
+        inspects = self._inspection is None or self._inspection.ready
+        ok = self._accepting and not self._stopping and ready == len(self._listeners) and not problems and inspects
         return {
             "ok": ok,
             "state": "draining" if self._stopping else "accepting" if self._accepting else "starting",
             "workers": len(self._listeners),
             "ready": ready,
             "log": problems[0] if problems else "",
+            "inspection": "starting" if not inspects else "off" if self._loaded.inspection is None else "ready",
             "configuration": self._stale or "current",
         }
 
@@ -134,20 +150,55 @@ class StandaloneProxy:
 
     def reload(self, why: str, done: Callable[[Reloaded], None] = lambda outcome: None) -> None:
         """Read the configuration again. `done` is called when every worker has the new rules, or with what is wrong."""
-        try:
-            self._loaded = self._configuration.load()
-        except UsageError as error:
-            self._stale = str(error).removeprefix("doorward: ")
-            self.metrics.reloads["failed"] += 1
-            say(f"{why}: the rules in force stay, since the new configuration is wrong: {self._stale}")
-            done(Reloaded(self._stale, ()))
+        if self._reading:
+            self._later.append((why, done))
             return
+        try:
+            loaded = self._configuration.load()
+        except UsageError as error:
+            self._not_loaded(why, done, f"the new configuration is wrong: {str(error).removeprefix('doorward: ')}")
+            return
+        if loaded.inspection is None:
+            self._put_in_force(why, done, loaded)
+            return
+        self._reading = True
+
+        def inspected(problem: str) -> None:
+            self._reading = False
+            if problem:
+                self._not_loaded(why, done, problem)
+            else:
+                self._put_in_force(why, done, loaded)
+            self._reload_later()
+
+        self._inspectors().want(loaded, inspected)
+
+    def _reload_later(self) -> None:
+        later, self._later = self._later, []
+        for why, done in later:
+            self.reload(why, done)
+
+    def _not_loaded(self, why: str, done: Callable[[Reloaded], None], problem: str) -> None:
+        self._stale = problem.removeprefix("the new configuration is wrong: ")
+        self.metrics.reloads["failed"] += 1
+        say(f"{why}: the rules in force stay, since {problem}")
+        done(Reloaded(self._stale, ()))
+
+    def _put_in_force(self, why: str, done: Callable[[Reloaded], None], loaded: Loaded) -> None:
+        self._loaded = loaded
         self._stale = ""
+        if self._inspection is not None:
+            if loaded.inspection is None:
+                self._inspection.withdraw()
+            else:
+                self._inspection.put_in_force()
+        self._tell_clients()
         self._number += 1
         self.metrics.reloads["ok"] += 1
         outcome = Reloaded("", self._loaded.notices)
         for worker in self._workers.values():
-            worker.send({"type": "policy", "number": self._number, "settings": self._loaded.settings})
+            told = {"number": self._number, "settings": self._loaded.settings, "links": worker.links}
+            worker.send({"type": "policy", **told})
         self._reloads.append(_Reload(self._number, done, outcome))
         rules = self._loaded.policy.rules
         say(f"{why}: configuration reloaded, {len(rules.allow)} allow and {len(rules.deny)} deny")
@@ -191,6 +242,41 @@ class StandaloneProxy:
         )
         worker.applied = self._number
         self._workers[place] = worker
+        if self._inspection is not None:
+            self._inspection.serve(place)
+
+    # --- inspection ------------------------------------------------------------------------------------------
+
+    def _inspectors(self) -> DoorInspection:
+        if self._inspection is None:
+            from doorward.door_inspection import DoorInspection  # only where something is inspected
+
+            places = len(self._listeners)
+            self._inspection = DoorInspection(self._loop, places, self._workers.get, say, self._accept_if_ready)
+        return self._inspection
+
+    def _inspected_first(self, problem: str) -> None:
+        self._reading = False
+        if problem:
+            say(f"{problem}; nothing is served")
+            self._status = exit_status.ENGINE_FAILED
+            self._loop.call_later(0, self.stop)
+            return
+        self._inspectors().put_in_force()
+        self._accept_if_ready()
+        self._reload_later()
+
+    def _tell_clients(self) -> None:
+        """Where they find what they are to trust, and what stands for credentials."""
+        files = {} if self._inspection is None or self._loaded.inspection is None else self._inspection.files
+        if files and files != self._told_files:
+            say(f"some hosts are inspected: clients must trust {files['bundle']}")
+        self._told_files = files
+        if self._client_environment is not None:
+            brokered = self._loaded.brokered
+            problem = self._client_environment.write(files, {} if brokered is None else brokered.placeholders)
+            if problem:
+                say(problem)
 
     def _heard(self, worker: WorkerProcess, message: Mapping[str, Any]) -> None:
         kind = message["type"]
@@ -209,6 +295,10 @@ class StandaloneProxy:
             self._settle_reloads()
         elif kind in ("question", "withdrawn"):
             self._questioned(worker, message)
+        elif kind == "not_trusted":
+            if message["host"] not in self._not_trusted:
+                self._not_trusted.add(message["host"])
+                say(message["message"])
         elif kind == "fault":
             self.metrics.fault()
             say(f"a fault of doorward's own closed a connection: {message['message']}; please report it")
@@ -230,8 +320,9 @@ class StandaloneProxy:
 
     def _accept_if_ready(self) -> None:
         everyone = len(self._workers) == len(self._listeners) and all(each.ready for each in self._workers.values())
-        if everyone and not self._accepting and not self._stopping:
+        if everyone and not self._accepting and not self._stopping and not self._reading:
             self._accepting = True
+            self._tell_clients()
             say(f"accepting on {self._where}")
             systemd.notify(os.environ, "READY=1")
 

@@ -48,6 +48,10 @@ def trusting(variables: Mapping[str, str], bundle: str, java: str) -> dict[str, 
     found = {name: value for name, value in variables.items() if name not in WITHDRAWN}
     found |= dict.fromkeys(BUNDLE_VARIABLES, path)
     if java:
-        words = [f"-D{name}={value}" for name, value in (("javax.net.ssl.trustStore", java), *_JAVA)]
-        found["JAVA_TOOL_OPTIONS"] = " ".join((found.get("JAVA_TOOL_OPTIONS", ""), *words)).strip()
+        found["JAVA_TOOL_OPTIONS"] = f"{found.get('JAVA_TOOL_OPTIONS', '')} {java_words(java)}".strip()
     return found
+
+
+def java_words(store: str) -> str:
+    """What of JAVA_TOOL_OPTIONS names a trust store."""
+    return " ".join(f"-D{name}={value}" for name, value in (("javax.net.ssl.trustStore", store), *_JAVA))

@@ -18,17 +18,25 @@ from doorward.proxy.limits import MalformedLimit
 from doorward.proxy.parent import MalformedParent
 from doorward.proxy.policy import Policy, policy_from_settings
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from doorward.brokering import Brokered, Brokering
+    from doorward.inspection_settings import Inspection
+
 _NOTHING = "no rule allows anything, so everything is refused; --allow HOST, or network.allow in a configuration file"
 
 Signature = tuple[tuple[int, ...] | None, ...]
 
 
 class Loaded(NamedTuple):
-    """`settings` as another process reads them, `policy` as this one does; `notices` are for a person."""
+    """`settings` as another process reads them, `policy` as this one does; `notices` are for a person. `inspection`
+    where something is inspected, with the credentials it puts in."""
 
     settings: Mapping[str, object]
     policy: Policy
     notices: tuple[str, ...]
+    inspection: Inspection | None = None
+    brokered: Brokered | None = None
 
 
 class WatchedConfiguration:
@@ -41,6 +49,7 @@ class WatchedConfiguration:
         self._files: tuple[str, ...] = ()
         self._loaded: Signature = ()
         self._seen: Signature = ()
+        self._brokering: Brokering | None = None
 
     def load(self) -> Loaded:
         """Read every layer. Raises UsageError with the place of everything that is wrong."""
@@ -51,13 +60,24 @@ class WatchedConfiguration:
             self._files = tuple(_files(default_home(self._env), self._options.get("profile")))
             self._loaded = self._seen = self._signature()  # before reading: what changes meanwhile is a change
             settings, notices = settings_for(self._options, self._env)
+            inspection: Inspection | None = settings.pop("inspection", None)  # type: ignore[assignment]
+            brokered = None if inspection is None else self._broker(inspection)
+            if inspection is not None and brokered is not None:
+                settings["inspection"] = {**inspection.settings, "secrets": brokered.secrets}
             policy = policy_from_settings(settings)
         except EngineError as error:
             raise UsageError(f"doorward: {error.sentence}") from None
         except (StoreError, MalformedRule, MalformedSettings, MalformedLimit, MalformedParent) as error:
             raise UsageError(f"doorward: {error}") from None
         nothing = () if policy.rules.allow else (_NOTHING,)
-        return Loaded(settings, policy, (*notices, *policy.notices, *nothing))
+        return Loaded(settings, policy, (*notices, *policy.notices, *nothing), inspection, brokered)
+
+    def _broker(self, inspection: Inspection) -> Brokered:
+        """Read the credentials anew. Raises UsageError."""
+        from doorward.brokering import Brokering  # only where something is inspected
+
+        self._brokering = self._brokering or Brokering()
+        return self._brokering.of(inspection.credentials, self._env)
 
     def changed(self) -> bool:
         """Whether a file is another than when it was loaded. A file that still changed since the last call is being

@@ -7,6 +7,7 @@ import json
 import os
 import signal
 import socket
+import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -37,6 +38,8 @@ class WorkerProcess:
         self.started = time.monotonic()
         self.ready = False
         self.applied = 0
+        self.links = 0
+        """Links to inspection workers it was given."""
         self.log_problem = ""
         self._loop = loop
         self._on_message = on_message
@@ -44,14 +47,20 @@ class WorkerProcess:
         self._kept = b""
         self._out = bytearray()
         self._wire, theirs = socket.socketpair()
+        self._links: socket.socket | None = None
+        their_links: socket.socket | None = None
+        if sys.platform == "linux":  # where there is inspection
+            self._links, their_links = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         before = signal.pthread_sigmask(signal.SIG_BLOCK, HELD_BACK)
         try:
             self.pid = os.fork()
             if self.pid == 0:
-                become_worker(theirs, listeners, policy, setup)
+                become_worker(theirs, their_links, listeners, policy, setup)
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
         theirs.close()
+        if their_links is not None:
+            their_links.close()
         self._wire.setblocking(False)
         # without pidfds (macOS) the end of what it says is its own: nobody else holds that socket
         self._pidfd = os.pidfd_open(self.pid) if hasattr(os, "pidfd_open") else -1
@@ -64,6 +73,16 @@ class WorkerProcess:
         """Send it, now or as soon as the worker takes it."""
         self._out += json.dumps(message, separators=(",", ":")).encode("ascii") + b"\n"
         self._write()
+
+    def give_link(self, link: socket.socket) -> None:
+        """Hand over the door's end of a link to an inspection worker; it is closed here."""
+        assert self._links is not None
+        self.links += 1
+        try:
+            socket.send_fds(self._links, [b"link"], [link.fileno()])
+        except OSError:
+            pass  # it is gone: `_ended` hears of it
+        link.close()
 
     def catch_up(self) -> None:
         """Handle what the worker has said so far; but not for ever, if it goes on talking."""
@@ -119,6 +138,8 @@ class WorkerProcess:
         self._loop.remove_reader(self._wire.fileno())
         self._loop.remove_writer(self._wire.fileno())
         self._wire.close()
+        if self._links is not None:
+            self._links.close()
         if self._pidfd >= 0:
             self._loop.remove_reader(self._pidfd)
             os.close(self._pidfd)

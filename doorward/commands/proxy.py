@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     import socket
 
     from doorward.callback_loop import EventLoop
+    from doorward.client_environment import ClientEnvironment
     from doorward.proxy_control import ControlSocket
     from doorward.proxy_worker import WorkerSetup
     from doorward.watched_configuration import Loaded, WatchedConfiguration
@@ -23,9 +24,11 @@ _OPTIONS = (
     Option("listen", "where to accept HTTP and SOCKS5; port 0 takes a free one", "ADDR:PORT", repeat=True),
     Option("allow", "a host, address or @preset that may be reached", "RULE", repeat=True),
     Option("deny", "one that may not, whatever else allows it", "RULE", repeat=True),
+    Option("inspect", "look into every tunnel, not only where a rule needs it"),
     Option("config", "any configuration key", "KEY=VALUE", "c", repeat=True),
     Option("profile", "a profile of $DOORWARD_HOME/profiles", "NAME"),
     Option("log-json", "one JSON record a line for each connection; - is standard output", "FILE"),
+    Option("client-env", "a file for shells: the proxy, whom to trust, placeholders of credentials", "FILE"),
     Option("workers", "processes that share the connections (default 1)", "N"),
     Option("drain", "how long open connections may go on after SIGTERM (default 30)", "SECONDS"),
     Option("control", "health, metrics, refusals, reload: unix:PATH or 127.0.0.1:PORT", "WHERE"),
@@ -77,11 +80,12 @@ def _serve(parsed: Parsed) -> int:
     shared = [(*(each[place] for each in opened), *adopted) for place in range(workers)]
     setup = WorkerSetup(log, control is not None, drain, () if control is None else (control.sock,))
     where = ", ".join(_text(sock) for sock in shared[0])
+    clients = _client_environment(parsed.last("client-env"), shared[0][0]) if parsed.has("client-env") else None
     if control is None:
         from doorward.callback_loop import CallbackLoop
 
-        return _alone(CallbackLoop(), configuration, loaded, shared, setup, where)
-    return _controlled(control, configuration, loaded, shared, setup, where)
+        return _alone(CallbackLoop(), configuration, loaded, shared, setup, where, clients)
+    return _controlled(control, configuration, loaded, shared, setup, where, clients)
 
 
 def _alone(
@@ -91,11 +95,12 @@ def _alone(
     listeners: Sequence[Sequence[socket.socket]],
     setup: WorkerSetup,
     where: str,
+    clients: ClientEnvironment | None,
 ) -> int:
     from doorward.standalone_proxy import StandaloneProxy
 
     try:
-        return StandaloneProxy(loop, configuration, loaded, listeners, setup, where).run()
+        return StandaloneProxy(loop, configuration, loaded, listeners, setup, where, clients).run()
     finally:
         loop.close()
 
@@ -107,6 +112,7 @@ def _controlled(
     listeners: Sequence[Sequence[socket.socket]],
     setup: WorkerSetup,
     where: str,
+    clients: ClientEnvironment | None,
 ) -> int:
     import asyncio
 
@@ -116,7 +122,7 @@ def _controlled(
     loop = asyncio.new_event_loop()
     asyncio.set_event_loop(loop)
     try:
-        proxy = StandaloneProxy(loop, configuration, loaded, listeners, setup, where)
+        proxy = StandaloneProxy(loop, configuration, loaded, listeners, setup, where, clients)
         listener = ControlListener(control, proxy)
         loop.run_until_complete(listener.start())
         say(f"control on {f'unix:{control.path}' if control.path else _text(control.sock)}")
@@ -139,12 +145,24 @@ def _fill_standard_streams() -> None:
 
 def _options(parsed: Parsed) -> dict[str, Any]:
     """The document `opening.settings_for` reads."""
-    flags = {f"network.{name}": list(parsed.all(name)) for name in ("allow", "deny") if parsed.has(name)}
+    flags: dict[str, Any] = {
+        f"network.{name}": list(parsed.all(name)) for name in ("allow", "deny") if parsed.has(name)
+    }
+    if parsed.has("inspect"):
+        flags["inspect.all"] = True
     return {
         "flags": flags,
         "overrides": list(parsed.all("config")),
         "profile": parsed.last("profile") or None,
     }
+
+
+def _client_environment(path: str, sock: socket.socket) -> ClientEnvironment:
+    from doorward.client_environment import ClientEnvironment
+
+    host, port = sock.getsockname()[:2]
+    loopback = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
+    return ClientEnvironment(path, f"http://{f'[{loopback}]' if ':' in loopback else loopback}:{port}")
 
 
 def _control(text: str) -> ControlSocket:

@@ -58,42 +58,44 @@ def test_grpc_passes_with_its_trailers(start: Any, server: Any, http2: Any) -> N
     assert answer["body"] == b"\0\0\0\0\3abc" and answer["trailers"] == {"grpc-status": "0"}
 
 
-@pytest.mark.parametrize(
-    "more",
-    [
-        ("transfer-encoding", "chunked"),
-        ("connection", "keep-alive"),
-        ("upgrade", "websocket"),
-        ("content-length", "+4"),
-        ("content-length", "4, 4"),
-        ("x-a", "1\r\nx-b: 2"),
-        ("x-a", "1\nhost: other.test"),
-        ("x-a", "1\x00"),
-        ("x a", "1"),
-        ("x-a:", "1"),
-        ("x-a\r\nhost", "other.test"),
-        ("host", "other.test"),
-        ("te", "gzip"),
-    ],
+ANOTHER_AS_HTTP1 = (
+    ("transfer-encoding", "chunked"),
+    ("connection", "keep-alive"),
+    ("upgrade", "websocket"),
+    ("content-length", "+4"),
+    ("content-length", "4, 4"),
+    ("x-a", "1\r\nx-b: 2"),
+    ("x-a", "1\nhost: other.test"),
+    ("x-a", "1\x00"),
+    ("x a", "1"),
+    ("x-a:", "1"),
+    ("x-a\r\nhost", "other.test"),
+    ("host", "other.test"),
+    ("te", "gzip"),
 )
-def test_what_would_be_another_request_as_http1(start: Any, server: Any, http2: Any, more: tuple[str, str]) -> None:
-    """P-PP-04, P-PP-05, P-PP-06 through HTTP/2: nothing of it reaches the server."""
-    door = start([{"host": f"api.test:{server.port}", "methods": ["GET"]}])
-    with door.tls("api.test", server.port, alpn=("h2",)) as sock:
-        answer = http2.Client(sock).ask(head(server, "GET", "/", more))
-    assert answer["headers"].get(":status", "400") in ("400", "403"), answer
-    assert server.seen == []
+NO_PATHS = ("/a b", "/a\r\nx: y", "a", "", "https://other.test/", "/\x00")
 
 
-@pytest.mark.parametrize("path", ["/a b", "/a\r\nx: y", "a", "", "https://other.test/", "/\x00"])
-@pytest.mark.parametrize("method", ["GET"])
-def test_what_is_no_path(start: Any, server: Any, http2: Any, method: str, path: str) -> None:
-    """P-PP-06 through HTTP/2."""
+def test_what_would_be_another_request_as_http1(start: Any, server: Any, http2: Any) -> None:
+    """P-PP-04, P-PP-05, P-PP-06 through HTTP/2, in headers and in the path: nothing of it reaches the server."""
     door = start([{"host": f"api.test:{server.port}", "methods": ["GET"]}])
+    for case in (*(("/", each) for each in ANOTHER_AS_HTTP1), *((path,) for path in NO_PATHS)):
+        with door.tls("api.test", server.port, alpn=("h2",)) as sock:
+            answer = http2.Client(sock).ask(head(server, "GET", *case))
+        assert answer["headers"].get(":status", "400") in ("400", "403"), (case, answer)
+        assert server.seen == [], case
+
+
+def test_the_limits_of_the_run_hold_inside(start: Any, server: Any, http2: Any) -> None:
+    limits = {"request_line": 9000, "head": 12000, "header_count": 6}
+    door = start([{"host": f"api.test:{server.port}", "methods": ["GET"]}], limits=limits, work={"limits": limits})
     with door.tls("api.test", server.port, alpn=("h2",)) as sock:
-        answer = http2.Client(sock).ask(head(server, method, path))
-    assert answer["headers"].get(":status", "400") in ("400", "403"), answer
-    assert server.seen == []
+        client = http2.Client(sock)
+        assert client.ask(head(server, "GET", "/" + "x" * 8900))["headers"][":status"] == "200"
+        assert client.ask(head(server, "GET", "/" + "x" * 9000))["headers"][":status"] == "414"
+        assert client.ask(head(server, "GET", "/", ("x-a", "x" * 12000)))["headers"][":status"] == "431"
+        assert client.ask(head(server, "GET", "/", *[("x-a", "1")] * 7))["headers"][":status"] == "431"
+        assert client.ask(head(server))["headers"][":status"] == "200"
 
 
 def test_another_authority_is_another_host(start: Any, server: Any, http2: Any) -> None:

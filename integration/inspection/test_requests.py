@@ -6,8 +6,6 @@ import json
 import threading
 from typing import Any
 
-import pytest
-
 
 def request(method: str, target: str, port: int, *, host: str = "api.test", more: str = "", body: str = "") -> bytes:
     head = f"{method} {target} HTTP/1.1\r\nHost: {host}:{port}\r\nConnection: close\r\n{more}"
@@ -59,38 +57,38 @@ def test_one_connection_carries_many_requests_each_judged(start: Any) -> None:
     assert door.wait_for("network", 2)[-1]["requests"] == 3
 
 
-@pytest.mark.parametrize(
-    ("name", "message"),
-    [
-        (
-            "P-PP-04 both framings",
-            b"Content-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\nGET /x HTTP/1.1\r\n\r\n",
-        ),
-        ("P-PP-05 two lengths", b"Content-Length: 4\r\nContent-Length: 5\r\n\r\nfour"),
-        ("P-PP-05 list", b"Content-Length: 4, 4\r\n\r\nfour"),
-        ("P-PP-05 plus", b"Content-Length: +4\r\n\r\nfour"),
-        ("P-PP-05 minus", b"Content-Length: -1\r\n\r\nfour"),
-        ("P-PP-05 underscore", b"Content-Length: 1_0\r\n\r\nfour"),
-        ("P-PP-05 empty", b"Content-Length:\r\n\r\nfour"),
-        ("P-PP-05 nines", b"Content-Length: 999999999999999999999999999999\r\n\r\nfour"),
-        ("P-PP-06 bare LF", b"X-A: 1\nX-B: 2\r\n\r\n"),
-        ("P-PP-06 blank before the colon", b"X-A : 1\r\n\r\n"),
-        ("P-PP-06 folded", b"X-A: 1\r\n\t2\r\n\r\n"),
-        ("P-PP-06 NUL", b"X-A: \0\r\n\r\n"),
-        ("P-PP-06 chunk size", b"Transfer-Encoding: chunked\r\n\r\n+4\r\nfour\r\n0\r\n\r\n"),
-        ("P-PP-06 chunk size in C", b"Transfer-Encoding: chunked\r\n\r\n0x4\r\nfour\r\n0\r\n\r\n"),
-        ("P-PP-07 chunk end", b"Transfer-Encoding: chunked\r\n\r\n3\r\nabcXX0\r\n\r\n"),
-    ],
+TWO_READINGS = (
+    (
+        "P-PP-04 both framings",
+        b"Content-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\nGET /x HTTP/1.1\r\n\r\n",
+    ),
+    ("P-PP-05 two lengths", b"Content-Length: 4\r\nContent-Length: 5\r\n\r\nfour"),
+    ("P-PP-05 list", b"Content-Length: 4, 4\r\n\r\nfour"),
+    ("P-PP-05 plus", b"Content-Length: +4\r\n\r\nfour"),
+    ("P-PP-05 minus", b"Content-Length: -1\r\n\r\nfour"),
+    ("P-PP-05 underscore", b"Content-Length: 1_0\r\n\r\nfour"),
+    ("P-PP-05 empty", b"Content-Length:\r\n\r\nfour"),
+    ("P-PP-05 nines", b"Content-Length: 999999999999999999999999999999\r\n\r\nfour"),
+    ("P-PP-06 bare LF", b"X-A: 1\nX-B: 2\r\n\r\n"),
+    ("P-PP-06 blank before the colon", b"X-A : 1\r\n\r\n"),
+    ("P-PP-06 folded", b"X-A: 1\r\n\t2\r\n\r\n"),
+    ("P-PP-06 NUL", b"X-A: \0\r\n\r\n"),
+    ("P-PP-06 chunk size", b"Transfer-Encoding: chunked\r\n\r\n+4\r\nfour\r\n0\r\n\r\n"),
+    ("P-PP-06 chunk size in C", b"Transfer-Encoding: chunked\r\n\r\n0x4\r\nfour\r\n0\r\n\r\n"),
+    ("P-PP-07 chunk end", b"Transfer-Encoding: chunked\r\n\r\n3\r\nabcXX0\r\n\r\n"),
 )
-def test_what_two_readers_would_read_differently(start: Any, name: str, message: bytes) -> None:
+
+
+def test_what_two_readers_would_read_differently(start: Any) -> None:
     """P-PP-04, P-PP-05, P-PP-06, P-PP-07 inside TLS: refused and closed, nothing of it whole at the server."""
     server = start.server("api.test")
     door = start([{"host": f"api.test:{server.port}", "methods": ["GET", "POST"]}])
     head = f"POST /y HTTP/1.1\r\nHost: api.test:{server.port}\r\n".encode()
-    answer = door.ask("api.test", server.port, head + message)
-    assert not answer.startswith(b"HTTP/1.1 2"), answer
-    assert answer.count(b"HTTP/1.1 ") <= 1
-    assert server.seen == []
+    for name, message in TWO_READINGS:
+        answer = door.ask("api.test", server.port, head + message)
+        assert not answer.startswith(b"HTTP/1.1 2"), (name, answer)
+        assert answer.count(b"HTTP/1.1 ") <= 1, name
+        assert server.seen == [], name
 
 
 def test_a_lone_cr_in_the_target(start: Any) -> None:
@@ -135,18 +133,41 @@ def test_trailers_are_dropped_and_the_next_request_is_read_from_its_own_byte(sta
     assert all(b"blocked.test" not in line for _, trailers in seen for line in trailers)
 
 
-@pytest.mark.parametrize("host", ["other.test", "api.test:1", "api.test@other.test", ""])
-def test_the_host_inside_is_the_one_the_tunnel_was_opened_to(start: Any, host: str) -> None:
+def test_the_host_inside_is_the_one_the_tunnel_was_opened_to(start: Any) -> None:
     """P-TL-01 one layer further in: the server must not route by another name."""
     server = start.server("api.test")
     door = start([{"host": f"api.test:{server.port}", "methods": ["GET"]}])
-    answer = door.ask("api.test", server.port, f"GET / HTTP/1.1\r\nHost: {host}\r\n\r\n".encode())
-    assert answer[9:12] in (b"400", b"403"), answer
-    assert server.seen == []
-    if host == "other.test":
-        refusal = door.of("refusal")[0]
-        assert refusal["reason"] == "name_mismatch" and "other.test" in refusal["message"]
-        assert b"x-proxy-error: blocked-by-policy" in answer
+    for host in ("other.test", "api.test:1", "api.test@other.test", ""):
+        answer = door.ask("api.test", server.port, f"GET / HTTP/1.1\r\nHost: {host}\r\n\r\n".encode())
+        assert answer[9:12] in (b"400", b"403"), answer
+        assert server.seen == []
+        if host == "other.test":
+            refusal = door.of("refusal")[0]
+            assert refusal["reason"] == "name_mismatch" and "other.test" in refusal["message"]
+            assert b"x-proxy-error: blocked-by-policy" in answer
+
+
+def test_the_limits_of_the_run_hold_inside(start: Any) -> None:
+    """`network.limits`: as outside, lower or higher than the defaults."""
+
+    def answer(handler: Any) -> None:
+        handler.send_response(200)
+        handler.send_header("Content-Length", "0")
+        handler.send_header("X-Long", "x" * 3000 * handler.path.count("l"))
+        handler.end_headers()
+
+    server = start.server("api.test", answer=answer)
+    limits = {"request_line": 12000, "head": 14000, "header_count": 6}
+    door = start([{"host": f"api.test:{server.port}", "methods": ["GET"]}], limits=limits, work={"limits": limits})
+
+    def asked(target: str = "/", more: str = "") -> bytes:
+        return bytes(door.ask("api.test", server.port, request("GET", target, server.port, more=more))[9:12])
+
+    assert asked("/" + "x" * 11000) == b"200"  # by default that is too long
+    assert asked("/" + "x" * 12000) == b"414"
+    assert asked(more="X-A: 1\r\n" * 4) == b"200" and asked(more="X-A: 1\r\n" * 5) == b"431"
+    assert asked(more=f"X-A: {'x' * 14000}\r\n") == b"431"
+    assert asked("/lll") == b"200" and asked("/lllll") == b"502"
 
 
 def test_an_absolute_target_inside_names_nothing_else(start: Any) -> None:

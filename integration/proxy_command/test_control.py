@@ -30,7 +30,8 @@ def test_health(start: Start, control: Any, there: str) -> None:
     status, body = control("/healthz")
     assert status == 200
     assert json.loads(body) == {
-        "ok": True, "state": "accepting", "workers": 1, "ready": 1, "log": "", "configuration": "current",
+        "ok": True, "state": "accepting", "workers": 1, "ready": 1, "log": "", "inspection": "off",
+        "configuration": "current",
     }  # fmt: skip
     _, tunnel = proxy.ask(there)
     proxy.kill(signal.SIGTERM)

@@ -9,9 +9,11 @@
 from __future__ import annotations
 
 import datetime
+import fcntl
 import ipaddress
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
@@ -75,6 +77,19 @@ class Issuer:
         builder = builder.add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
         builder = builder.add_extension(_key_identifier(self.certificate), critical=False)
         return builder.sign(self._key, hashes.SHA256()), key
+
+
+@contextmanager
+def alone_in(folder: str) -> Iterator[None]:
+    """Nobody else makes anything in `folder` meanwhile: of two authorities clients would trust the later alone. Raises
+    OSError."""
+    os.makedirs(folder, 0o700, exist_ok=True)
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
 
 
 def authority(folder: str) -> Authority:

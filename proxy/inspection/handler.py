@@ -91,6 +91,7 @@ class Inspection(server.LiveConnectionHandler):
         self._server_ended_first = False
         client: Any = self.client
         client.doorward_http2 = []
+        client.doorward_limits = setting.limits
         client.doorward_malformed = self.requests.malformed
         client.doorward_failure = None
         context = self.layer.context
@@ -112,6 +113,8 @@ class Inspection(server.LiveConnectionHandler):
             client.doorward_failure = self._no_client_certificate()
         if exc_info is not None:
             log.error("a fault in mitmproxy's core", exc_info=exc_info)
+            self.error = self.error or "a fault of the inspection worker's own"
+            self.stop()  # nothing more would come of it
 
     async def run(self) -> None:
         """To the end; then the door is told how it went."""

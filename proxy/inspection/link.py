@@ -48,6 +48,7 @@ class InspectionLink:
         self._tunnels: dict[str, Inspected] = {}
         self._out: deque[tuple[bytes, tuple[_socket.socket, ...]]] = deque()
         self._writing: Promise[None] = Promise(loop)
+        self._retired = False
         self.dead = False
 
     def open(self, name: str, tunnel: Inspected, message: Mapping[str, Any], sockets: Sequence[_socket.socket]) -> None:
@@ -62,6 +63,16 @@ class InspectionLink:
     def forget(self, name: str) -> None:
         """Nobody waits for this tunnel any more."""
         self._tunnels.pop(name, None)
+        self._leave()
+
+    def retire(self) -> None:
+        """There will be no more tunnels: the worker ends with the last one."""
+        self._retired = True
+        self._leave()
+
+    def _leave(self) -> None:
+        if self._retired and not self._tunnels and not self.dead:
+            self._sock.shutdown(_socket.SHUT_RDWR)  # `run` sees the end, and so does the worker
 
     async def run(self, group: Group, on_error: Callable[[BaseException], None]) -> None:
         """Until the worker ends. `group` runs the answers."""

@@ -55,6 +55,7 @@ class Requests:
         self.failed: NoConnection | None = None
         self._stop = stop
         self._record = setting.record
+        self._limits = setting.limits
         self._fingerprint_key = setting.fingerprint_key
         self._wanted = frozenset(message["headers"])
         self._graphql: bool = message["graphql"]
@@ -131,7 +132,7 @@ class Requests:
     async def _take_up(self, flow: http.HTTPFlow) -> None:
         request: Any = flow.request
         if request.is_http2:
-            check_http2(request)
+            check_http2(request, self._limits)
         said = names_disagree(request, self.host, self.port, tls=self.tls)
         if said is not None:
             message = f"the tunnel was opened to {self.host} port {self.port}, but a request in it names {said}"

@@ -25,7 +25,6 @@ from doorward.proxy.http1 import BadMessage
 from doorward.proxy.inspection.answers import failure, failure_body, failure_bytes
 from doorward.proxy.inspection.operations import LIMIT
 from doorward.proxy.inspection.strict import HeadReader
-from doorward.proxy.limits import DEFAULT
 
 Commands = Iterator[Any]
 
@@ -80,7 +79,7 @@ class Http1Server(_http1.Http1Server):
     def read_headers(self, event: Any) -> Commands:
         """See mitmproxy."""
         if isinstance(event, events.DataReceived) and self.buf:
-            self._head = self._head or HeadReader(DEFAULT)
+            self._head = self._head or HeadReader(self.context.client.doorward_limits)
             try:
                 head = self._head.feed(bytes(self.buf))
             except BadMessage as error:
@@ -113,14 +112,15 @@ class Http1Client(_http1.Http1Client):
 
     def read_headers(self, event: Any) -> Commands:
         """See mitmproxy."""
-        yield from super().read_headers(event)
-        this: Any = self
-        if this.state == this.read_headers and len(self.buf) > DEFAULT.head and self.stream_id is not None:
+        most: int = self.context.client.doorward_limits.head
+        if self.stream_id is not None and len(self.buf) > most and b"\r\n\r\n" not in bytes(self.buf)[:most]:
             code = http_layers.ErrorCode.GENERIC_SERVER_ERROR
             error = http_layers.ResponseProtocolError(self.stream_id, "The server's response head is too long.", code)
             yield commands.CloseConnection(self.conn)
             yield http_layers.ReceiveHttp(error)
             self.state = self.done
+            return
+        yield from super().read_headers(event)
 
 
 class _RoomAsTaken:
@@ -131,6 +131,10 @@ class _RoomAsTaken:
         self._owed: list[tuple[int, int]] = []
         connection = self.h2_conn  # type: ignore[attr-defined]
         connection.local_settings.initial_window_size = HELD  # mitmproxy's own is 2 GB
+        limits = self.context.client.doorward_limits  # type: ignore[attr-defined]
+        connection.local_settings.max_header_list_size = limits.head
+        # counted with 32 bytes a header (RFC 9113 §6.5.2); what is a little more gets an answer, see `strict`
+        connection.decoder.max_header_list_size = 2 * limits.head + 32 * limits.header_count
         connection.local_settings.acknowledge()
         connection.initiate_connection = lambda: _initiate(connection)
         self._acknowledge = connection.acknowledge_received_data

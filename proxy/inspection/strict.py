@@ -23,6 +23,8 @@ _CONNECTION_ONLY = frozenset(
     (b"connection", b"keep-alive", b"proxy-connection", b"transfer-encoding", b"upgrade", b"http2-settings")
 )
 _END = b"\r\n\r\n"
+_LINE = len("  HTTP/1.1")
+_BESIDE = len(": \r\n")
 
 
 class HeadReader:
@@ -51,9 +53,17 @@ class HeadReader:
         return head
 
 
-def check_http2(request: Any) -> None:
-    """Raises BadMessage for an HTTP/2 request (mitmproxy's) that would be another one as HTTP/1."""
+def check_http2(request: Any, limits: Limits) -> None:
+    """Raises BadMessage for an HTTP/2 request (mitmproxy's) that would be another one as HTTP/1, or none that the
+    limits let through."""
     data = request.data
+    if len(data.method) + len(data.path) + _LINE > limits.request_line:
+        raise BadMessage(414, f"The request line is longer than {limits.request_line} bytes.")
+    fields = data.headers.fields
+    if len(fields) > limits.header_count:
+        raise BadMessage(431, f"The message has more than {limits.header_count} header lines.")
+    if sum(len(name) + len(value) + _BESIDE for name, value in fields) > limits.head:
+        raise BadMessage(431, f"The head is larger than {limits.head} bytes.")
     if _METHOD.fullmatch(data.method) is None or data.method == b"CONNECT":
         raise BadMessage(400, "The method is malformed.")
     if _TARGET.fullmatch(data.path) is None or (data.path == b"*" and data.method != b"OPTIONS"):

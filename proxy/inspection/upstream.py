@@ -9,17 +9,18 @@ from __future__ import annotations
 import ipaddress
 import time
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from OpenSSL import SSL, crypto
 
-from doorward.proxy.inspection.certificates import LEAF_HOURS, Issuer
+from doorward.proxy.inspection.certificates import ISSUER_DAYS, LEAF_HOURS, Issuer
 from doorward.proxy.inspection.trust import certificates_of
 
 _FLAGS = SSL._lib.X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS | getattr(SSL._lib, "X509_CHECK_FLAG_NEVER_CHECK_SUBJECT", 0)
 _KEPT = 256  # leaves, each with its context
 _RENEW = LEAF_HOURS * 3600 / 2
+_RENEW_ISSUER = ISSUER_DAYS * 86400 / 2
 _HTTP2, _HTTP1 = b"h2", b"http/1.1"
 
 
@@ -63,8 +64,12 @@ class ServerSide:
 class ClientSide:
     """Contexts for connections from clients; one a host, so that sessions can be resumed."""
 
-    def __init__(self, issuer: Issuer) -> None:
-        self._issuer = issuer
+    def __init__(self, make_issuer: Callable[[], Issuer], clock: Callable[[], float] = time.monotonic) -> None:
+        """`make_issuer` is called now, and again when its certificate gets old: a door alone may run for months."""
+        self._make_issuer = make_issuer
+        self._clock = clock
+        self._issuer = make_issuer()
+        self._issued = clock()
         self._contexts: OrderedDict[str, tuple[float, Any]] = OrderedDict()
 
     def accept(self, host: str, alpn: bytes | None) -> Any:
@@ -75,7 +80,9 @@ class ClientSide:
         return connection
 
     def _for(self, host: str) -> Any:
-        now = time.monotonic()
+        now = self._clock()
+        if now - self._issued > _RENEW_ISSUER:
+            self._issuer, self._issued = self._make_issuer(), now
         known = self._contexts.get(host)
         if known is not None and now - known[0] < _RENEW:
             self._contexts.move_to_end(host)

@@ -3,7 +3,8 @@
 SETUP is a socket to the supervisor: one line comes in, what is to be done; one line goes out, that it can begin or why
 not. LINK leads to the door. When either ends, the worker does.
 
-    {"folder": PATH, "names": [NAME, …] or null, "roots": PATH or null, "record": "off", "credentials": [{…}, …]}
+    {"folder": PATH, "names": [NAME, …] or null, "roots": PATH or null, "record": "off", "credentials": [{…}, …],
+     "limits": {NAME: VALUE, …}}
     {"ready": {"bundle": PATH, "ca": PATH, "java": PATH}} or {"error": SENTENCE}
 """
 
@@ -20,16 +21,22 @@ from collections.abc import Mapping
 from typing import Any
 
 _IGNORED = (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP, signal.SIGTERM)  # the supervisor decides what they mean
-_TUNNEL_IDLE = 3600  # seconds; the door's own limit for tunnels
 
 
 class Setting:
     """What all connections share."""
 
     def __init__(
-        self, options: Any, server_side: Any, client_side: Any, credentials: Any = (), record: str = "off"
+        self,
+        options: Any,
+        server_side: Any,
+        client_side: Any,
+        limits: Any,
+        credentials: Any = (),
+        record: str = "off",
     ) -> None:
         self.record = record
+        self.limits = limits
         self.fingerprint_key: bytes | None = None
         """The home's secret, where what is hidden in the record is to be asked for."""
         self.options = options
@@ -68,16 +75,26 @@ def prepare(told: Mapping[str, Any]) -> tuple[Setting, Mapping[str, str]]:
     from mitmproxy.options import Options
 
     from doorward.proxy.inspection import streams, tls_layers
-    from doorward.proxy.inspection.certificates import authority
+    from doorward.proxy.inspection.certificates import Issuer, alone_in, authority
     from doorward.proxy.inspection.credentials import Credential
     from doorward.proxy.inspection.trust import system_roots, write_trust
     from doorward.proxy.inspection.upstream import ClientSide, ServerSide
+    from doorward.proxy.limits import limits_from
 
     streams.install()
     tls_layers.install()
     roots = system_roots(told["roots"])
-    home = authority(told["folder"])
-    paths = write_trust(told["folder"], home, roots)
+    limits = limits_from(told.get("limits") or {})
+    paths: Mapping[str, str] = {}
+
+    def issuer() -> Issuer:
+        nonlocal paths
+        with alone_in(told["folder"]):
+            home = authority(told["folder"])
+            paths = write_trust(told["folder"], home, roots)
+        return home.issuer(told["names"])
+
+    client_side = ClientSide(issuer)
     options = Options()
     for name, kind, value in (
         ("store_streamed_bodies", bool, False),
@@ -86,7 +103,7 @@ def prepare(told: Mapping[str, Any]) -> tuple[Setting, Mapping[str, str]]:
         ("validate_inbound_headers", bool, True),
         ("body_size_limit", str | None, None),
         ("stream_large_bodies", str | None, None),
-        ("tcp_timeout", int, _TUNNEL_IDLE),
+        ("tcp_timeout", int, max(1, round(limits.tunnel_idle_time))),
         ("websocket", bool, False),
         ("rawtcp", bool, True),
         ("http2", bool, True),
@@ -100,8 +117,7 @@ def prepare(told: Mapping[str, Any]) -> tuple[Setting, Mapping[str, str]]:
         else:
             options.add_option(name, kind, value, "")
     credentials = map(Credential.told, told.get("credentials", ()))
-    client_side = ClientSide(home.issuer(told["names"]))
-    setting = Setting(options, ServerSide(roots), client_side, credentials, told.get("record", "off"))
+    setting = Setting(options, ServerSide(roots), client_side, limits, credentials, told.get("record", "off"))
     if told.get("fingerprint_key"):
         setting.fingerprint_key = bytes.fromhex(told["fingerprint_key"])
     return setting, paths
