@@ -28,7 +28,7 @@ class Ended(NamedTuple):
     """A command that failed. `proxy_url` is None where it had no proxy, or one that is gone; `uncaptured` is why
     connections were not captured: "" where they were, `off` where a setting says so, else what stood against it;
     `loopback` are the granted ports of the host's loopback, None for all; `listening` tells those that have a server,
-    None where that cannot be known."""
+    None where that cannot be known; `for_agent`: an agent reads this, who can hand nothing over."""
 
     argv: Sequence[str]
     cwd: str
@@ -40,6 +40,7 @@ class Ended(NamedTuple):
     proxy_url: str | None = PROXY_URL
     uncaptured: str = ""
     loopback: Sequence[int] | None = ()
+    for_agent: bool = False
     listening: Callable[[], Collection[int] | None] = lambda: None
 
     @property
@@ -61,8 +62,8 @@ def hints_of(ended: Ended) -> list[Hint]:
 
         if (said := unwritten(ended, ended.sandbox)) is not None:
             found.append(said)
-    if ended.withheld:
-        found.append(_withheld(ended))
+    if ended.withheld and (said := _withheld(ended)) is not None:
+        found.append(said)
     return found
 
 
@@ -100,7 +101,7 @@ def host_listening() -> set[int] | None:
         listening.close()
 
 
-def _withheld(ended: Ended) -> Hint:
+def _withheld(ended: Ended) -> Hint | None:
     """Those that the command line or the output names; else all of them, for programs rarely say what they miss."""
     text = f"{ended.command}\n{ended.output}"
     named = [name for name in ended.withheld if re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", text)]
@@ -112,6 +113,8 @@ def _withheld(ended: Ended) -> Hint:
             f"{'it' if len(named) == 1 else 'them'}: {options} hands {'it' if len(named) == 1 else 'them'} over",
             options,
         )
+    if ended.for_agent:
+        return None  # at every command that fails, its own key among them
     shown = _listed(ended.withheld)
     return Hint(
         "withheld_variable",

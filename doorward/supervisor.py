@@ -517,6 +517,7 @@ class Supervisor:
                 proxy_url=None if self._proxy is None or waited.proxy_stopped else launch.confinement.proxy_url(),
                 uncaptured=uncaptured(plan, told),
                 loopback=granted_loopback(plan.configuration),
+                for_agent=plan.agent is not None,
                 listening=host_listening,
             )
         )

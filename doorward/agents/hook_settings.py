@@ -28,10 +28,13 @@ class Hook(NamedTuple):
     """What it does not answer must not pass."""
 
 
+_WATCHED = "Bash|Write|Edit|MultiEdit|NotebookEdit|WebFetch"
+
 HOOKS = {
     "claude-code": (
         Hook("PreToolUse", "*", True),
-        Hook("PostToolUse", "Bash|Write|Edit|MultiEdit|NotebookEdit|WebFetch", False),
+        Hook("PostToolUse", _WATCHED, False),
+        Hook("PostToolUseFailure", _WATCHED, False),  # a command that does not exit 0 comes here alone
         Hook("UserPromptSubmit", None, False),
     ),
     "codex": (
@@ -42,7 +45,8 @@ HOOKS = {
 }
 
 TIMEOUT_S = 600
-"""An answer comes at once, unless a person is asked through the queue."""
+"""An answer comes at once, unless a person is asked through the queue. What a hook had no answer to in time Claude Code
+lets pass, but for `"onFailure": "block"`, which versions before 2.1.295 do not know and pass over."""
 
 _NO_ANSWER = "doorward gave no answer, so nothing runs"
 
@@ -69,6 +73,8 @@ def with_hooks(text: str, agent: str, words: Sequence[str]) -> str:
         entry: dict[str, Any] = {} if hook.matcher is None else {"matcher": hook.matcher}
         command = command_of(words, guards=hook.guards)
         entry["hooks"] = [{"type": "command", "command": command, "timeout": TIMEOUT_S}]
+        if hook.guards and agent == "claude-code":
+            entry["hooks"][0]["onFailure"] = "block"
         hooks.setdefault(hook.event, []).append(entry)
     return _written(document, text)
 

@@ -149,5 +149,9 @@ def test_the_shim_and_what_becomes_bubblewrap_import_none_of_the_expensive_ones(
 
 def test_judging_a_script_does_without_typing() -> None:
     """The grammar's packages import it for what nobody asks for; agents run little else than `sh -c`."""
-    code = "from doorward.gates import policy_gate, unfolding; from doorward.gates.shell_grammar import parser; parser()"
+    code = (
+        "from doorward.gates import policy_gate, unfolding\n"
+        "from doorward.gates.shell_grammar import parser\n"
+        "parser()"
+    )
     assert sorted(loaded_with(code) & {"typing", "importlib.resources", "importlib.util", "pathlib"}) == []

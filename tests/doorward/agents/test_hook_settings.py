@@ -42,6 +42,15 @@ def test_twice_is_once_and_new_options_replace_the_old() -> None:
     ]  # fmt: skip
 
 
+def test_what_a_hook_had_no_answer_to_does_not_pass_and_failed_commands_are_heard_of() -> None:
+    """`onFailure` is Claude Code's alone; what does not exit 0 comes to an event of its own there."""
+    hooks = json.loads(with_hooks("", "claude-code", WORDS))["hooks"]
+    assert hooks["PreToolUse"][0]["hooks"][0]["onFailure"] == "block"
+    assert hooks["PostToolUseFailure"][0]["matcher"] == hooks["PostToolUse"][0]["matcher"]
+    assert "onFailure" not in hooks["PostToolUse"][0]["hooks"][0]
+    assert "onFailure" not in with_hooks("", "codex", ["doorward", "hook", "codex"])
+
+
 def test_taken_out_again_nothing_of_it_is_left() -> None:
     assert json.loads(without_hooks(with_hooks(THEIRS, "claude-code", WORDS), "claude-code")) == json.loads(THEIRS)
     assert json.loads(without_hooks(with_hooks("", "codex", ["doorward", "hook", "codex"]), "codex")) == {}
