@@ -298,8 +298,8 @@ def _parse_table(table: Mapping[str, object], shown: str, effect: RuleEffect, or
     if credential and tls == "any":
         raise wrong("a credential goes into requests inside TLS, and with tls nobody looks into a tunnel")
     types = _record_types(table, rule, wrong)
-    if rule.udp and (methods or conditions is not None or "tls" in table or types or credential):
-        raise wrong("a rule for datagrams has nothing but its host and addresses")
+    if rule.udp and (methods or conditions is not None or types or credential):
+        raise wrong("a rule for datagrams has nothing but its host, addresses and tls")
     listed = table.get("addresses", [])
     if not isinstance(listed, list | tuple) or not all(isinstance(each, str) for each in listed):
         raise wrong("addresses is a list of addresses or blocks, as text")

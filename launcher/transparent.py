@@ -31,6 +31,8 @@ _NETLINK_NETFILTER = 12
 _IP_PKTINFO = 8  # <linux/in.h>
 _IPV6_RECVPKTINFO = 49  # <linux/in6.h>
 _IPV6_FREEBIND = 78
+_ICMP, _ICMPV6, _SOL_RAW = 1, 58, 255  # <linux/in.h>, <linux/in6.h>
+_FILTER = 1  # ICMP_FILTER and ICMPV6_FILTER, <linux/icmp.h>, <linux/icmpv6.h>: each bit set is a type kept out
 _DNS = 53
 _BACKLOG = 1024
 _PATIENCE_S = 2.0
@@ -80,11 +82,32 @@ def open_granted(door: Door) -> list[Opened]:
             if family == AF_INET6 and not _has_ipv6():
                 break
             opened += [("loopback", port, listener(family, own, port)) for port in door.loopback]
+            if door.udp:
+                opened += unreachable(family)
             opened += [("udp", port, datagrams(family, any_address, port)) for port in door.udp]
     except BaseException:
         close(opened)
         raise
     return opened
+
+
+def unreachable(family: int) -> list[Opened]:
+    """A raw socket by which the door tells senders of datagrams that nobody takes them (icmp(7)). It hears nothing.
+    None where the kernel refuses it: they are dropped in silence then."""
+    try:
+        made = Socket(family, SOCK_RAW | SOCK_CLOEXEC, _ICMPV6 if family == AF_INET6 else _ICMP)
+    except OSError:
+        return []
+    try:
+        if family == AF_INET6:
+            made.setsockopt(_ICMPV6, _FILTER, b"\xff" * 32)
+            made.setsockopt(IPPROTO_IPV6, _IPV6_FREEBIND, 1)
+        else:
+            made.setsockopt(_SOL_RAW, _FILTER, b"\xff" * 4)
+    except BaseException:
+        made.close()
+        raise
+    return [("unreachable", 0, made)]
 
 
 def open_diagnosis() -> Opened:

@@ -45,14 +45,30 @@ class Datagram:
         """Send an answer; nothing happens without data, and one that cannot be sent is lost."""
         if not data:
             return
-        if self._sock.family == _socket.AF_INET:
-            said = (_SOL_IP, _IP_PKTINFO, struct.pack("=I4s4s", 0, self._at, bytes(4)))
-        else:
-            said = (_SOL_IPV6, _IPV6_PKTINFO, self._at + bytes(4))
         try:
-            self._sock.sendmsg([data], [said] if self._at else [], 0, self.sender)
+            self._sock.sendmsg([data], [self._from()] if self._at else [], 0, self.sender)
         except OSError:
             pass
+
+    def refuse(self, server: Server, port: int) -> None:
+        """Have the sender told that nobody takes it at `port`, where the sandbox has a socket for that."""
+        sock = server.unreachable.get(self._sock.family)
+        if sock is None or not self._at:
+            return
+        from doorward.proxy.port_unreachable import port_unreachable
+
+        source = _socket.inet_pton(self._sock.family, self.sender[0].partition("%")[0])
+        message = port_unreachable(self._sock.family, (source, self.sender[1]), (self._at, port))
+        try:
+            sock.sendmsg([message], [self._from()], 0, (self.sender[0], 0))
+        except OSError:
+            pass
+
+    def _from(self) -> tuple[int, int, bytes]:
+        """The control message by which an answer comes from the address that was asked."""
+        if self._sock.family == _socket.AF_INET:
+            return _SOL_IP, _IP_PKTINFO, struct.pack("=I4s4s", 0, self._at, bytes(4))
+        return _SOL_IPV6, _IPV6_PKTINFO, self._at + bytes(4)
 
     def process(self, server: Server, port: int) -> Attributed | None:
         """Who sent it, to `port`."""

@@ -126,22 +126,11 @@ class FirstBytes:
 
     def _judge_hello(self, hello: ClientHello) -> None:
         self.content = "tls"
-        asked_name = isinstance(self.host, Name)
-        if hello.server_name is None:
-            if asked_name and not self._tls_any:
-                self._refuse("its ClientHello names no server")
-            else:
-                self.finding = Agreed()
-            return
-        try:
-            said = parse_host(hello.server_name)
-        except MalformedHost as error:
-            self._refuse(f"the server name of its ClientHello is malformed: {error}", hello.server_name)
-            return
-        if said == self.host or (not asked_name and isinstance(said, Name) and self._allows(said)):
+        problem = names_disagree(hello, self.host, tls_any=self._tls_any, allows=self._allows)
+        if problem is None:
             self.finding = Agreed()
         else:
-            self._refuse(f"its ClientHello names {hello.server_name}", hello.server_name)
+            self._refuse(*problem)
 
     def _judge_text(self, data: bytes) -> None:
         """Not TLS: a cleartext HTTP head, or anything else."""
@@ -210,6 +199,22 @@ class FirstBytes:
         if self.finding is None:
             asked = authority_text(self.host, self.port)
             self.finding = Disagreement(f"the tunnel was opened to {asked}, but {why}", said)
+
+
+def names_disagree(
+    hello: ClientHello, host: Host, *, tls_any: bool, allows: Callable[[Name], bool]
+) -> tuple[str, str] | None:
+    """Why the server name of a hello does not agree with what was asked for, and that name; None where it does."""
+    asked_name = isinstance(host, Name)
+    if hello.server_name is None:
+        return ("its ClientHello names no server", "") if asked_name and not tls_any else None
+    try:
+        said = parse_host(hello.server_name)
+    except MalformedHost as error:
+        return f"the server name of its ClientHello is malformed: {error}", hello.server_name
+    if said == host or (not asked_name and isinstance(said, Name) and allows(said)):
+        return None
+    return f"its ClientHello names {hello.server_name}", hello.server_name
 
 
 def _begins_like_a_head(line: bytes) -> bool:

@@ -89,6 +89,8 @@ def _is_of(sock: _socket.socket, kind: str) -> bool:
         return bool(sock.getsockopt(_socket.SOL_SOCKET, _socket.SO_ACCEPTCONN))
     if kind in DATAGRAMS:
         return sock.family in (_socket.AF_INET, _socket.AF_INET6) and sock.type == _socket.SOCK_DGRAM
+    if kind == "unreachable":
+        return sock.family in (_socket.AF_INET, _socket.AF_INET6) and sock.type == _socket.SOCK_RAW
     if kind == "diagnosis":
         return sock.family == _NETLINK
     return kind == "maker" and sock.family == _socket.AF_UNIX

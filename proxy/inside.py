@@ -24,6 +24,9 @@ def add(server: Server, brought: Handover) -> None:
         server.sink.post(server.run, [records.no_capture(brought.refused)])
     elif brought.kind == "diagnosis":
         server.diagnosis = sock, brought.root
+    elif brought.kind == "unreachable":
+        sock.setblocking(False)
+        server.unreachable[sock.family] = sock
     elif brought.kind == "transparent":
         server.has_ipv6 = server.has_ipv6 or sock.family == _socket.AF_INET6
         server.add_listener(sock, _captured)

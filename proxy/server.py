@@ -68,6 +68,7 @@ class Server:
         self.via = via
         self.diagnosis: tuple[_socket.socket, int] | None = None  # see `attribution`; for a sandbox of ours
         self._attribution: Attribution | None = None
+        self.unreachable: dict[int, _socket.socket] = {}  # by family: where refused datagrams are answered
         self.stand_ins: StandIns | None = None  # addresses that stand for names inside
         self.names: NameServer | None = None  # the sandbox's name server
         self.publisher: Publisher | None = None  # servers inside that the host may reach
@@ -163,6 +164,8 @@ class Server:
                 service.close()
             if self.diagnosis is not None:
                 (self._attribution or self.diagnosis[0]).close()
+            for sock in self.unreachable.values():
+                sock.close()
             if self.publisher is not None:
                 self.publisher.close()
             self.pool.close()

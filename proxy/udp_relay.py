@@ -1,7 +1,9 @@
 """Relays datagrams to the places that `udp:` rules name, on one port of the sandbox.
 
 - Each pair of sender and destination is a flow: judged once by name, as a connection is, looked up once, and one record
-  at its end. What is refused, and what is beyond the limits, is dropped: there is nobody to tell.
+  at its end. What QUIC's ClientHello says must agree (`quic_judge`).
+- What is refused is answered as a host answers where no socket is bound, and so is what the other side refuses; what is
+  beyond the limits is dropped.
 - A flow ends after a minute of silence, and the one silent for longest when there are too many.
 - Only answers of the place it was opened to come back: its socket is connected there.
 """
@@ -17,6 +19,9 @@ from doorward.allowlists.decision import Decision, Effect, Reason, Source
 from doorward.allowlists.host import Host, Name, address_host, host_text
 from doorward.proxy import records
 from doorward.proxy.datagram import LONGEST, Datagram, receive
+from doorward.proxy.first_bytes import Disagreement
+from doorward.proxy.loop import Promise
+from doorward.proxy.quic_judge import DatagramJudge
 from doorward.proxy.records import Account
 from doorward.proxy.refusal import refusal_from
 from doorward.proxy.resolver import IP, LookupFailed, LookupTimedOut
@@ -45,13 +50,15 @@ _A_TURN: Final = 64
 class _Flow:
     """One sender and one destination. `upstream` is None while it is opened."""
 
-    __slots__ = ("account", "datagram", "heard", "queue", "upstream")
+    __slots__ = ("account", "datagram", "heard", "judge", "more", "queue", "upstream")
 
     def __init__(self, datagram: Datagram, now: float) -> None:
         self.datagram = datagram  # the way back
         self.queue: list[bytes] = [datagram.data]
         self.upstream: _socket.socket | None = None
         self.account: Account | None = None
+        self.judge: DatagramJudge | None = None
+        self.more: Promise[None] | None = None  # set while more of the queue is waited for
         self.heard = now
 
 
@@ -62,7 +69,8 @@ class UdpRelay:
         self._server = server
         self._port = port
         self._flows: OrderedDict[Key, _Flow] = OrderedDict()
-        self._refused: OrderedDict[IP, None] = OrderedDict()
+        self._refused: OrderedDict[IP, bool] = OrderedDict()  # to whether that is on record yet
+        self._policy = server.policy  # which that was under
 
     def allows(self, ip: IP) -> bool:
         """Whether a rule lets datagrams to this address, or the name it stands for, out."""
@@ -77,7 +85,12 @@ class UdpRelay:
         key = (datagram.sender, sent_to)
         flow = self._flows.get(key)
         if flow is None:
+            if self._policy is not self._server.policy:
+                self._policy = self._server.policy
+                self._refused.clear()
             if sent_to in self._refused:
+                if self._refused[sent_to]:
+                    datagram.refuse(self._server, self._port)
                 return
             if len(self._flows) >= FLOWS:
                 _, oldest = self._flows.popitem(last=False)
@@ -90,8 +103,10 @@ class UdpRelay:
         if flow.upstream is None:
             if len(flow.queue) < _QUEUED:
                 flow.queue.append(datagram.data)
+                if flow.more is not None:
+                    flow.more.set(None)
         else:
-            self._send(flow, datagram.data)
+            self._pass_on(flow, datagram.data)
 
     async def _run(self, key: Key, flow: _Flow, sent_to: IP) -> None:
         server = self._server
@@ -123,13 +138,20 @@ class UdpRelay:
             message = "datagrams cannot go through the upstream proxy"
             decision = decision.refused(Reason.NOT_ALLOWED, Source.PROXY_STATE, message)
         addresses = rules.pin(host)
+        ready: list[bytes] = []
         if decision.effect is Effect.ALLOW:
+            ready, disagreement = await self._first(flow, decision)
+            if disagreement is not None:
+                decision = decision.refused(Reason.NAME_MISMATCH, Source.MODE_GUARD, disagreement.sentence)
+                await self._refuse(flow, sent_to, decision, remember=False)
+                return False
             if not addresses:
                 assert isinstance(host, Name)
                 try:
                     addresses = await server.way.resolver.resolve(host, server.policy.limits.resolve_time)
                 except (LookupFailed, LookupTimedOut) as error:
                     self._failed(flow, decision, str(error))
+                    flow.datagram.refuse(server, self._port)
                     return False
             verdict = rules.judge(decision, addresses)
             decision, addresses = verdict.decision, verdict.usable
@@ -153,11 +175,41 @@ class UdpRelay:
             flow.upstream = sock
             break
         if flow.upstream is None:
+            flow.datagram.refuse(server, self._port)
             return False
+        for data in ready:
+            self._send(flow, data)
         queued, flow.queue = flow.queue, []
         for data in queued:
-            self._send(flow, data)
+            self._pass_on(flow, data)
         return True
+
+    async def _first(self, flow: _Flow, decision: Decision) -> tuple[list[bytes], Disagreement | None]:
+        """What may go on of the first datagrams, once it is known what they say; or why they may not."""
+        loop, rules, rule = self._server.loop, self._server.policy.rules.udp, decision.rule
+        assert rules is not None
+
+        def allows(name: Name) -> bool:
+            return rules.decide(name, self._port).effect is Effect.ALLOW
+
+        limits = self._server.policy.limits
+        tls_any = rule is not None and rule.tls == "any"
+        judge = flow.judge = DatagramJudge(decision.host, self._port, limits, tls_any=tls_any, allows=allows)
+        deadline = loop.now + limits.first_bytes_time
+        ready: list[bytes] = []
+        while True:
+            queued, flow.queue = flow.queue, []
+            for data in queued:
+                ready += judge.feed(data)
+            if ready or judge.finding is not None:
+                return ready, judge.finding
+            flow.more = Promise(loop)
+            try:
+                await flow.more.wait(deadline)
+            except DeadlinePassed:
+                judge.timed_out()
+            finally:
+                flow.more = None
 
     async def _answers(self, flow: _Flow) -> None:
         """Pass on what comes back, until both sides were silent for long enough."""
@@ -178,12 +230,35 @@ class UdpRelay:
                     continue
                 except ConnectionRefusedError:
                     account.error = "nobody answers there (ICMP port unreachable)"
+                    flow.datagram.refuse(self._server, self._port)
                     continue
                 flow.heard = loop.now
                 account.down += len(data)
                 flow.datagram.reply(data)
         finally:
             watch.forget()
+
+    def _pass_on(self, flow: _Flow, data: bytes) -> None:
+        """What the judge lets pass; the flow ends where another connection in it has another name."""
+        judge, account = flow.judge, flow.account
+        assert judge is not None
+        if account is None:
+            return
+        for each in judge.feed(data):
+            self._send(flow, each)
+        account.content = judge.content
+        if judge.finding is not None:
+            server = self._server
+            refused = account.decision.refused(Reason.NAME_MISMATCH, Source.MODE_GUARD, judge.finding.sentence)
+            refused = said_of_datagrams(refused)
+            text = host_text(refused.host)
+            refusal = refusal_from(refused, protocol=PROTOCOL, method="", host_text=text, port=self._port)
+            flow.account = None
+            server.sink.submit(server.run, account.refused(refused, refusal, server.loop.now)).then(
+                lambda error: None if error is not None else flow.datagram.refuse(server, self._port)
+            )
+            server.sink.hurry()
+            self._end(flow)
 
     def _send(self, flow: _Flow, data: bytes) -> None:
         assert flow.upstream is not None and flow.account is not None
@@ -193,16 +268,21 @@ class UdpRelay:
         except OSError:  # the error of an earlier one, or no room: as lost as any datagram may be
             pass
 
-    async def _refuse(self, flow: _Flow, sent_to: IP, decision: Decision) -> None:
+    async def _refuse(self, flow: _Flow, sent_to: IP, decision: Decision, *, remember: bool = True) -> None:
+        """`remember`: whatever is sent there is refused, and on record with this."""
         decision = said_of_datagrams(decision)
-        self._refused[sent_to] = None
-        if len(self._refused) > _REFUSALS:
-            self._refused.popitem(last=False)
+        if remember:
+            self._refused[sent_to] = False
+            if len(self._refused) > _REFUSALS:
+                self._refused.popitem(last=False)
         text = host_text(decision.host)
         refusal = refusal_from(decision, protocol=PROTOCOL, method="", host_text=text, port=self._port)
         process = flow.datagram.process(self._server, self._port)
         items = records.refused(decision, refusal, self._server.loop.now, process)
         await self._server.sink.submit(self._server.run, items).wait()
+        flow.datagram.refuse(self._server, self._port)
+        if sent_to in self._refused:
+            self._refused[sent_to] = True
 
     def _failed(self, flow: _Flow, decision: Decision, why: str) -> None:
         account = self._account(flow, decision)
@@ -213,7 +293,7 @@ class UdpRelay:
     def _account(self, flow: _Flow, decision: Decision) -> Account:
         account = Account(decision, PROTOCOL, "", self._server.loop.now)
         account.process = flow.datagram.process(self._server, self._port)
-        account.content = "uninspected"
+        account.content = "uninspected" if flow.judge is None else flow.judge.content
         return account
 
     def _end(self, flow: _Flow) -> None:

@@ -15,15 +15,14 @@ for each in sys.argv[1:]:
     host, _, port = each.rpartition(':')
     for family, _, _, _, address in sorted(socket.getaddrinfo(host, int(port), type=socket.SOCK_DGRAM)):
         with socket.socket(family, socket.SOCK_DGRAM) as s:
-            s.settimeout(1)
+            s.settimeout(10); s.connect(address)
             try:
                 for number in range(3):
-                    s.sendto(b'%d' % number, address)
+                    s.send(b'%d' % number)
                     data, sender = s.recvfrom(2000)
                     assert sender[:2] == address[:2], (sender, address)
                     print(data.decode(), end=' ')
                 print()
-            except TimeoutError: print('silence')
             except OSError as error: print(type(error).__name__)
 """
 
@@ -67,12 +66,13 @@ def hosts(*names: str) -> tuple[str, ...]:
 
 
 def test_datagrams_go_where_a_rule_says_and_nowhere_else(everywhere: Any, echo: Echo) -> None:
+    """What is refused is so at once: the sender's next call says so."""
     seen = everywhere.run(
         *hosts("a.test", "b.test"), "--allow", f"udp:a.test:{echo.port}", "--allow", f"b.test:{echo.port}", "--",
         "/usr/bin/python3", "-c", TALK, f"a.test:{echo.port}", f"b.test:{echo.port}", f"192.0.2.7:{echo.port}",
     )  # fmt: skip
     # IPv4, then IPv6: a name has both inside
-    assert seen.out == "echo 0 echo 1 echo 2 \n" * 2 + "silence\n" * 3, seen
+    assert seen.out == "echo 0 echo 1 echo 2 \n" * 2 + "ConnectionRefusedError\n" * 3, seen
     assert echo.heard == 6
     told = {(each["host"], each["protocol"], each["hint"]) for each in seen.refusals}
     assert told == {
@@ -85,6 +85,27 @@ def test_datagrams_go_where_a_rule_says_and_nowhere_else(everywhere: Any, echo: 
     assert (flow["host"], flow["address"], flow["requests"]) == ("a.test", "127.0.0.1", 3)
     assert (flow["bytes_up"], flow["bytes_down"], flow["content"]) == (3, 18, "uninspected")
     assert all(r["process"]["argv"][0] == "/usr/bin/python3" for r in records)
+
+
+def test_what_the_other_side_refuses_is_refused_here(doorward: Any) -> None:
+    """Nobody listens there; and each further one is refused too, without another record."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+        sock.bind(("127.0.0.1", 0))
+        port = sock.getsockname()[1]
+    code = (
+        "import socket, sys\n"
+        "s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.settimeout(10)\n"
+        "s.connect((sys.argv[1], int(sys.argv[2])))\n"
+        "for _ in range(3):\n"
+        "    try: s.send(b'x'); s.recv(9)\n"
+        "    except OSError as error: print(type(error).__name__)\n"
+    )
+    for name, refusals in (("a.test", 0), ("192.0.2.7", 1)):
+        seen = doorward.run(
+            *hosts("a.test"), "--allow", f"udp:a.test:{port}", "--", "/usr/bin/python3", "-c", code, name, str(port)
+        )
+        assert seen.out == "ConnectionRefusedError\n" * 3, seen
+        assert len(seen.refusals) == refusals
 
 
 def test_a_rule_for_datagrams_opens_no_connection(doorward: Any, echo: Echo) -> None:

@@ -69,7 +69,7 @@ def test_a_host_called_udp_is_a_host():
 @pytest.mark.parametrize("entry", [
     "udp:ntp.test:123", "udp:[2001:db8::1]:53", "udp:*.q.test:443",
     '{host = "udp:ntp.test:123", addresses = ["10.0.0.0/8"]}',
-    '{host = "a.test", dns = ["MX", "TXT"]}',
+    '{host = "udp:a.test:443", tls = "any"}', '{host = "a.test", dns = ["MX", "TXT"]}',
 ])  # fmt: skip
 def test_it_reads_back_what_it_writes(entry):
     rule = parse_rule(entry, "allow", ORIGIN)
@@ -77,7 +77,7 @@ def test_it_reads_back_what_it_writes(entry):
     assert parse_rule(rule_entry(rule), "allow", ORIGIN)._replace(text="") == rule._replace(text="")
 
 
-@pytest.mark.parametrize("more", ['tls = "any"', 'methods = ["GET"]', 'dns = ["TXT"]'])
+@pytest.mark.parametrize("more", ['methods = ["GET"]', 'dns = ["TXT"]'])
 def test_nothing_of_connections_goes_with_datagrams(more):
     with pytest.raises(MalformedRule, match="datagrams"):
         parse_rule(f'{{host = "udp:a.test:1", {more}}}', "allow", ORIGIN)
