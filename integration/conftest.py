@@ -213,7 +213,7 @@ def _identities():
 
 
 def _make(request, directory):
-    base = Path(tempfile.mkdtemp(prefix="doorward-test-", dir=directory))
+    base = Path(tempfile.mkdtemp(prefix="tested-", dir=directory))
     base.chmod(0o755)
     request.addfinalizer(lambda: subprocess.run(["rm", "-rf", str(base)], check=False))
     return base

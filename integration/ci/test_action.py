@@ -38,7 +38,8 @@ class Job:
         self.env = {
             "PATH": os.environ["PATH"], "HOME": str(folder), "GITHUB_ACTION_PATH": str(action),
             "GITHUB_ACTIONS": "true",
-            "RUNNER_TEMP": str(folder / "temp"), "GITHUB_WORKSPACE": str(self.workspace), "CI": "true",
+            "RUNNER_TEMP": str(folder / "temp"), "TMPDIR": str(folder),
+            "GITHUB_WORKSPACE": str(self.workspace), "CI": "true",
             "GITHUB_TOKEN": "ghs_faked", **{name: str(file) for name, file in self.files.items()},
         }  # fmt: skip
 

@@ -87,7 +87,7 @@ def caller_way(caller_sandbox):
 @pytest.fixture
 def host_folder(request):
     """A folder below the host's /tmp that everybody may write."""
-    path = Path(tempfile.mkdtemp(prefix="doorward-host-", dir="/tmp"))
+    path = Path(tempfile.mkdtemp(prefix="tested-host-", dir="/tmp"))
     path.chmod(0o777)
     request.addfinalizer(lambda: shutil.rmtree(path, ignore_errors=True))
     return path

@@ -153,7 +153,7 @@ def test_a_hello_without_a_name(network: Any, at_443: Any) -> None:
         except ConnectionResetError:
             assert not passes
     assert time.monotonic() - start < 3
-    assert seen.after(2) == [b"", hello]
+    assert sorted(seen.after(2)) == [b"", hello]  # either connection may be the first to end
 
 
 def test_anything_but_tls_on_443_is_closed_unless_the_rule_says_any(network: Any, at_443: Any) -> None:
@@ -184,7 +184,7 @@ def test_a_cleartext_host_must_agree(network: Any, at_443: Any) -> None:
             network.read_all(sock)
         except ConnectionResetError:
             assert not passes
-    assert seen.after(2) == [b"", b"GET / HTTP/1.1\r\nHost: allowed.test\r\n\r\n"]
+    assert sorted(seen.after(2)) == [b"", b"GET / HTTP/1.1\r\nHost: allowed.test\r\n\r\n"]
 
 
 @pytest.mark.parametrize("splice", [True, False])

@@ -30,7 +30,7 @@ def test_read_only_mode_writes_nowhere_but_in_private_places(sandbox):
 
 def test_temporary_places_are_private(sandbox):
     """P-FS-10: nothing of the host's /tmp is seen, nothing of the run's is left."""
-    name = f"/tmp/doorward-host-{sandbox.marker}"
+    name = f"/tmp/tested-host-{sandbox.marker}"
     listener = socket.socket(socket.AF_UNIX)
     try:
         with open(name, "w") as file:
@@ -99,7 +99,7 @@ def test_added_directories_are_writable_wherever_they_lie(sandbox):
 
 
 def test_a_path_below_tmp_can_be_shown(sandbox):
-    name = f"/tmp/doorward-shown-{sandbox.marker}"
+    name = f"/tmp/tested-shown-{sandbox.marker}"
     os.mkdir(name, 0o755)
     try:
         with open(name + "/f", "w") as file:
@@ -259,7 +259,7 @@ def test_semaphores_pools_and_shared_memory_work(sandbox):
 
 def test_shared_memory_of_the_host_is_not_seen(caller_sandbox):
     """P-FS-16."""
-    name = f"/dev/shm/doorward-{caller_sandbox.marker}"
+    name = f"/dev/shm/tested-{caller_sandbox.marker}"
     with open(name, "w") as file:
         file.write("host")
     try:

@@ -126,7 +126,7 @@ def test_host_sockets_with_a_path_are_out_of_reach(sandbox, where):
 
 
 def test_a_granted_socket_below_run_or_tmp_is_reached(sandbox):
-    path = f"/tmp/doorward-{sandbox.marker}.sock"
+    path = f"/tmp/tested-{sandbox.marker}.sock"
     try:
         with Service(path) as service:
             assert sandbox.run(connect(path))["stdout"].startswith("refused")
