@@ -105,7 +105,7 @@ def test_hidden_paths_and_reading_them(sandbox):
 def test_places_the_sandbox_has_of_its_own(caller_sandbox):
     if not caller_sandbox.is_root:
         pytest.skip("root only: below /run an ordinary user has no folder that is always there")
-    with tempfile.TemporaryDirectory(prefix="doorward-test-", dir="/run") as folder:
+    with tempfile.TemporaryDirectory(prefix="tested-", dir="/run") as folder:
         found, _ = denied(caller_sandbox, f"echo x > {folder}/new")
         assert found == [(f"{folder}/new", "write", "private", folder)]
         assert os.listdir(folder) == []

@@ -287,6 +287,7 @@ def test_three_thousand_hidden_files_start_and_are_hidden(sandbox):
         "cat many/*.key 2>/dev/null | wc -c; cat many/readable; echo x > many/0.key; chmod 644 many/1.key; "
         "rm -f many/2.key; mv many/3.key many/z; stat -c '%a %s' many/3099.key",
         policy={"deny_read": ["**/*.key"]},
+        alone=True,
     )
     assert answer["stdout"].split() == ["0", "open0", "0"], answer
     assert all((directory / f"{number}.key").read_text() == "TOP-SECRET" for number in range(3100))
@@ -355,6 +356,7 @@ def test_a_large_policy_and_a_large_command_start_together(sandbox):
     answer = sandbox.run(
         ["sh", "-c", "echo ${#0} $(cat dir1999/x 2>&1 | wc -c)", "y" * 100_000],
         policy={"deny_read": [f"dir{number}/x" for number in range(2000)]},
+        alone=True,
     )
     assert answer["stdout"].split()[0] == "100000", answer
 
