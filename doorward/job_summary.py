@@ -47,7 +47,9 @@ def _entries(rows: Iterable[Row]) -> list[str]:
     places = [
         Seen(row.place.host, row.place.rule_port)
         for row in rows
-        if row.place.reason in ("not_allowed", "port_not_allowed", "not_answered") and row.place.protocol != "udp"
+        if row.place.reason in ("not_allowed", "port_not_allowed", "not_answered")
+        and row.place.protocol != "udp"
+        and (row.reached or not row.place.observed)  # what was let through and never answered tells nothing
     ]
     try:
         return [str(each.entry) for each in learn(places)]
@@ -64,8 +66,7 @@ def markdown(report: Report) -> str:
     if refused:
         lines += ["### Refused", "", "| host | times | why | asked by |", "|---|---:|---|---|"]
         lines += [
-            f"| `{_cell(_place(row))}` | {row.connections} | {_cell(_why(row))}{_how(row)} "
-            f"| {_cell(_asked_by(row))} |"
+            f"| `{_cell(_place(row))}` | {row.connections} | {_cell(_why(row))}{_how(row)} | {_cell(_asked_by(row))} |"
             for row in refused[:_MOST_ROWS]
         ]
         lines += _beyond(refused)
@@ -139,7 +140,7 @@ def _outcome(report: Report) -> str:
     else:
         failed = f"{report.failed} of them failed" if report.failed else "none failed"
         ran = f"{report.turns} commands, {failed}, {_time(report.seconds)} together."
-    passed = [row for row in report.rows if row.place.decision == "allow" and row.place.protocol != "dns"]
+    passed = [row for row in report.rows if row.place.decision == "allow" and row.reached]
     if not passed:
         return f"{ran} Nothing was reached."
     places = len({(row.place.host, row.place.port) for row in passed})
@@ -215,6 +216,8 @@ _WHY = {
 
 def _why(row: Row) -> str:
     why = _WHY.get(row.place.reason, row.place.reason)
+    if row.place.decision == "allow" and not row.reached:
+        why += "; it could not be reached"
     return f"{why} by the rule {row.place.rule}" if row.place.rule and row.place.reason == "denied" else why
 
 

@@ -93,6 +93,7 @@ def _session(meta: JsonObject, paint: Paint) -> Iterator[str]:
 def _turn(turn: Turn, paint: Paint, live: bool, output_lines: int | None) -> Iterator[str]:
     yield paint(_heading(turn) + "\n", "bold")
     yield f"  {_outcome(turn, live)}\n"
+    yield from _notes(turn)
     yield from _verdict(turn, paint)
     yield from _held(turn, paint)
     yield from _network(turn, paint)
@@ -126,10 +127,13 @@ def _outcome(turn: Turn, live: bool) -> str:
         words.append("interrupted: its writer was gone before it ended")
     elif turn.ending is None and turn.number is not None:
         words.append("running" if live else "has no end: its writer is gone")
-    notes = seen.get("notes")
-    if isinstance(notes, list):
-        words.extend(_text(note) for note in notes)
     return ", ".join(words) or "no outcome is recorded"
+
+
+def _notes(turn: Turn) -> Iterator[str]:
+    notes = (turn.observation or {}).get("notes")
+    for note in notes if isinstance(notes, list) else ():
+        yield f"  note      {_text(note)}\n"
 
 
 def _verdict(turn: Turn, paint: Paint) -> Iterator[str]:

@@ -60,6 +60,11 @@ class Row:
         self.methods: dict[str, None] = {}
         self.paths: dict[str, None] = {}
 
+    @property
+    def reached(self) -> bool:
+        """Whether anything came through: a name may not resolve, a server may not answer."""
+        return self.failed < self.connections or self.bytes_down > 0
+
     def add(self, session: str, when: str, record: Mapping[str, Any]) -> None:
         """One more network record about the place."""
         self.connections += 1

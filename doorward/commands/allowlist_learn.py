@@ -75,6 +75,7 @@ def main(args: list[str]) -> int:
     if not parsed.has("write"):
         sys.stdout.write(text)
     _tell_difference(rules, unused, observed=report.observing)
+    _tell_unreached(report)
     _tell_next(rules, parsed)
     return 0
 
@@ -84,7 +85,7 @@ def _used(row: Row, with_refused: bool) -> bool:
         return False  # rules for datagrams are few, and written by hand
     if row.place.decision == "allow":
         # a name that never resolved was not reached; watched or not, a rule for it would be a guess
-        return row.failed < row.connections or row.bytes_down > 0
+        return row.reached
     return with_refused and row.place.reason in ("not_allowed", "port_not_allowed", "not_answered")
 
 
@@ -248,11 +249,21 @@ def _tell_next(rules: Sequence[_Rule], parsed: Parsed) -> None:
     sys.stderr.write("".join(f"{printable(f'doorward: {line}')}\n" for line in lines if line))
 
 
+def _tell_unreached(report: Report) -> None:
+    """For a person: places that were let through and never answered, which no rule is written for."""
+    rows = [row for row in report.rows if row.place.decision == "allow" and row.place.protocol != "dns"]
+    places = list(dict.fromkeys(place_text(row.place.host, row.place.port) for row in rows if not row.reached))
+    if places:
+        more = f" and {len(places) - 5} more" if len(places) > 5 else ""
+        said = f"no rule for what was let through and could not be reached: {', '.join(places[:5])}{more}"
+        sys.stderr.write(printable(f"doorward: {said}") + "\n")
+
+
 def _tell_difference(rules: Sequence[_Rule], unused: Sequence[str], *, observed: bool) -> None:
     """For a person: what these rules would change in the rules in force."""
     if not rules:
         where = "" if observed else "; record with `doorward run --observe -- CMD`"
-        sys.stderr.write(f"doorward: these sessions reached nothing{where}\n")
+        sys.stderr.write(f"doorward: these sessions reached nothing that a rule could be made of{where}\n")
     for rule in rules:
         text = _text_of(rule.learned.entry)
         line = f"  {text}  (covered by {rule.covered_by})" if rule.covered_by else f"+ {text}"

@@ -76,10 +76,11 @@ def main(args: list[str]) -> int:
     if parsed.has("json"):
         sys.stdout.write(json.dumps([summary.to_json() for summary in listing.sessions]) + "\n")
     for summary in () if parsed.has("json") else listing.sessions:
-        turns = "?" if summary.turns is None else str(summary.turns)
+        count = "?" if summary.turns is None else str(summary.turns)
+        turns = f"{count:>3} turn{' ' if count == '1' else 's'}"
         refused = f"{summary.refused} refused" if summary.refused else ""
         name = f"  {summary.name}" if summary.name else ""
-        line = f"{summary.id}  {summary.created_at[:19]}  {turns:>3} turns  {refused:<11}  {summary.cwd}{name}"
+        line = f"{summary.id}  {summary.created_at[:19]}  {turns}  {refused:<11}  {summary.cwd}{name}"
         sys.stdout.write(printable(line.rstrip()) + "\n")
     if not listing.sessions and not parsed.has("json"):
         sys.stderr.write(f"doorward: no sessions {'yet' if only is None else 'match'}\n")

@@ -107,3 +107,10 @@ def test_as_data() -> None:
     document = job_summary.data(seen({**REFUSED}, {**REACHED}, by_policy))
     assert (document["refused"][0]["host"], document["reached"][0]["bytes_down"]) == ("no.test", 2_500_000)
     assert document["rules"] == ["no.test:443"] and document["other"][0]["count"] == 1
+
+
+def test_what_was_let_through_and_never_answered_is_no_place_that_was_reached() -> None:
+    lost = {**REFUSED, "decision": "allow", "error": "dns-failed"}
+    text = job_summary.markdown(seen({**lost}))
+    assert "Nothing was reached." in text and "is in no allow rule; it could not be reached |" in text
+    assert "toml" not in text

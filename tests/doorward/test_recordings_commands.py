@@ -171,3 +171,14 @@ def test_recordings_of_an_older_format_are_read_for_what_they_hold(run: Run, hom
     assert [(row["host"], row["bytes_down"]) for row in document["reached"]] == [("a.test", 0), ("e.test", 0)]
     status, out, err = run("old")
     assert (status, err) == (0, "") and "`b.test:80`" in out
+
+
+def test_a_place_that_could_not_be_reached_is_named_and_gets_no_rule(run: Run, home: Path) -> None:
+    store = Home(str(home))
+    store.ensure()
+    with Rollout.create(store, cwd="/srv", name="lost") as rollout:
+        lost = {"host": "a.test", "port": 443, "decision": "allow", "reason": "not_allowed", "error": "dns-failed"}
+        rollout.append("network", {"turn": 1, **lost})
+    status, out, err = learn(run, "lost")
+    assert status == 0 and tomllib.loads(out) == {"network": {"allow": []}}
+    assert "no rule for what was let through and could not be reached: a.test:443\n" in err

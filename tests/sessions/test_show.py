@@ -91,7 +91,8 @@ session {SESSION}  mine
   by doorward 0.1
 
 turn 1  sh -c 'curl http://b.test/'
-  2025-11-29 23:41:01 UTC, exit 22, 1.23 s, it was slow
+  2025-11-29 23:41:01 UTC, exit 22, 1.23 s
+  note      it was slow
   verdict   allow (gate approval)
     sandbox    left-to-kernel writes are held by the kernel  [sandbox]
     approval   allow          nothing risky is known
