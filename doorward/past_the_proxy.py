@@ -34,6 +34,12 @@ _SOCKS: Final = (
     (r"(?<![\w-])socks5://", "socks5://", "socks5h://"),
     (r"(?<![\w-])--socks5(?![\w-])", "--socks5", "--socks5-hostname"),
 )
+_LIBRARIES: Final = (
+    ("aiohttp.client_exceptions.", "have aiohttp read the variables: ClientSession(trust_env=True)"),
+    ("TypeError: fetch failed", "take Node 22.21 or 24, whose fetch reads the variables"),
+)
+"""What a library prints that reads the proxy variables only if told to, and how it is told (docs/clients.md)."""
+
 _ELSEWHERE: Final = "nothing listens there: loopback inside is the sandbox's own, the host's is another machine"
 _APPEARS: Final = (
     "makes the host's port appear inside; a server that a run starts itself is reached by clients of the same run alone"
@@ -70,6 +76,9 @@ def hint(ended: Ended) -> Hint | None:
 def _ignored(ended: Ended, why: str, socks: str) -> Hint:
     """For a client that knows no proxy, or was told to leave it out."""
     own = f"have the client use {ended.proxy_url}, or {socks}"
+    for sign, option in _LIBRARIES:
+        if sign in ended.output:
+            own = f"{option}, and it asks the proxy"
     if ended.uncaptured == "off":
         return Hint("proxy_ignored", f"{why}. {_CAPTURE} captures its connections; or {own}", _CAPTURE)
     return Hint("proxy_ignored", f"{why}: {own}")

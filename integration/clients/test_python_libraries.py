@@ -85,6 +85,13 @@ def test_aiohttp_without_trust_env_fails_fast(doorward: Any, web: Any, python_cl
     assert time.monotonic() - begin < 5
     assert (seen.status, seen.reasons, web.paths) == (1, [], [])
     seen.says("ClientConnectorDNSError: Cannot connect to host", "[Temporary failure in name resolution]")
+    (hint,) = seen.document["hints"]
+    assert "ClientSession(trust_env=True)" in hint["message"] and hint["remedy"] == "-c network.transparent=true"
+    told = doorward(
+        *python_clients.shown, *web.reach(), "-c", "network.transparent=false", "--", python_clients.path, "-c",
+        GET["aiohttp"], web.url()
+    )
+    assert (told.status, web.paths) == (0, ["/"]), "with the option that the hint names"
 
 
 def test_the_variables_build_every_client(doorward: Any, python_clients: Any) -> None:

@@ -41,7 +41,7 @@ def test_a_name_looked_up_inside(output: str) -> None:
     """P-DN-04: remote resolution and its scheme are named."""
     said = hint(output)
     assert said is not None and said.startswith(NAME)
-    assert "http://127.0.0.1:3128" in said and "socks5h://" in said
+    assert ("http://127.0.0.1:3128" in said and "socks5h://" in said) or "Node 22.21" in said
 
 
 @pytest.mark.parametrize(
@@ -152,6 +152,19 @@ def test_socks5_where_it_was_written(argv: tuple[str, ...], output: str, remedy:
     """P-DN-04: what was written is replaced; a guess would be no help."""
     found = hint_of(Ended(argv, "/", f"{output}Could not resolve host: a.test\n", uncaptured="off"))
     assert found is not None and found.remedy == remedy and "socks5h://" in found.message
+
+
+@pytest.mark.parametrize(
+    ("output", "option"),
+    [
+        ("aiohttp.client_exceptions.X: [Temporary failure in name resolution]\n", "trust_env=True"),
+        ("TypeError: fetch failed\n  [cause]: Error: getaddrinfo EAI_AGAIN a.test\n", "Node 22.21"),
+    ],
+)
+def test_a_library_that_has_to_be_told_is_named_with_its_option(output: str, option: str) -> None:
+    """P-EV-09."""
+    said = hint(output)
+    assert said is not None and option in said and said.startswith(NAME)
 
 
 def test_what_is_granted_is_not_advised() -> None:
