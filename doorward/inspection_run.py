@@ -21,9 +21,10 @@ if TYPE_CHECKING:
 class RunInspection:
     """Made before the sandbox is; the worker comes up meanwhile."""
 
-    def __init__(self, inspection: Inspection, proxy: ProxyProcess) -> None:
-        """Raises UsageError for a credential that cannot be had, EngineError where the worker cannot be started."""
+    def __init__(self, inspection: Inspection, proxy: ProxyProcess, *, other_user: bool = False) -> None:
+        """`other_user`: the command's cannot look into this home. Raises UsageError for a credential that cannot be had, EngineError where the worker cannot be started."""
         self._inspection = inspection
+        self._other_user = other_user
         self._brokered = Brokering().of(inspection.credentials, os.environ)
         work = {**inspection.work, "credentials": self._brokered.told}
         self._process = InspectionProcess(inspection.python, work, proxy.inspection)
@@ -43,8 +44,8 @@ class RunInspection:
 
     def environment(self, variables: Mapping[str, str]) -> dict[str, str]:
         """The command's variables, with where to find whom to trust."""
-        java = self._inspection.java
-        found = trusting(variables, self._inspection.bundle, java if os.path.exists(java) else "")
+        java = "" if self._other_user or not os.path.exists(self._inspection.java) else self._inspection.java
+        found = trusting(variables, self._inspection.bundle, java)
         return {**found, **self._brokered.placeholders}
 
     def heard(self, event: Mapping[str, Any]) -> None:

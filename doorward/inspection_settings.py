@@ -61,17 +61,32 @@ class Inspection(NamedTuple):
         """The same for Java."""
         return os.path.join(self.folder, "trust.p12")
 
+    @property
+    def cacerts(self) -> str:
+        """The same in the form of the store that Java reads by itself."""
+        return os.path.join(self.folder, "cacerts")
+
     def shown_in(self, sandbox: SandboxPolicy) -> SandboxPolicy:
         """The sandbox with our bundle in the place of the system's, and with what is to be trusted in sight wherever
-        the home is. Makes the folder, so that the key in it can be hidden."""
+        the home is. Makes the folder, so that the key in it can be hidden. Raises UsageError."""
         from doorward.launcher.interface import Mode
         from doorward.trust_environment import replaced_bundles
 
         os.makedirs(self.private, 0o700, exist_ok=True)
+        replaced = replaced_bundles(self.bundle)
+        if sandbox.user is not None:  # who cannot look into this home, so a variable could not name the store there
+            from doorward.trust_environment import replaced_java_stores
+
+            if not replaced:
+                raise UsageError(
+                    "doorward: with --user inspection needs the system's bundle of authorities, and there is none; "
+                    "install ca-certificates"
+                )
+            replaced += replaced_java_stores(self.cacerts, os.environ)
         confined = sandbox.mode not in (Mode.DANGER_FULL_ACCESS, Mode.UNCONFINED)
         return sandbox._replace(
-            replaced=replaced_bundles(self.bundle),
-            read_only=(*sandbox.read_only, self.folder) if confined else sandbox.read_only,
+            replaced=replaced,
+            read_only=(*sandbox.read_only, self.folder) if confined and sandbox.user is None else sandbox.read_only,
             deny_read=(*sandbox.deny_read, *self._files()) if confined else sandbox.deny_read,
         )
 
@@ -82,7 +97,8 @@ class Inspection(NamedTuple):
 
     def trusted(self) -> bool:
         """Whether the files are there that clients inside are to trust, and the key that belongs to them."""
-        return os.path.exists(self.bundle) and os.path.exists(os.path.join(self.private, "ca.key"))
+        files = (self.bundle, self.cacerts, os.path.join(self.private, "ca.key"))
+        return all(map(os.path.exists, files))
 
     @property
     def private(self) -> str:

@@ -31,7 +31,7 @@ def open_supervisor(options: Mapping[str, Any], proxy: ProxyProcess | None, door
     if proxy is not None and plan.inspection is not None:
         from doorward.inspection_run import RunInspection  # only for those who need it
 
-        worker = RunInspection(plan.inspection, proxy)
+        worker = RunInspection(plan.inspection, proxy, other_user=plan.user is not None)
     if proxy is not None and plan.proxied:
         proxy.configure(plan.proxy_settings if worker is None else worker.settings(plan.proxy_settings))
     return Supervisor(
@@ -135,9 +135,9 @@ def plan_for(options: Mapping[str, Any], env: Mapping[str, str]) -> Plan:
 
 
 def _without_the_key(sandbox: SandboxPolicy, home: Home) -> SandboxPolicy:
-    """No command reads the key that inspection signs with, whichever run made it."""
+    """No command reads the key that inspection signs with, whichever run made it. Another user could not anyway."""
     private = f"{home.path}/inspect/private"
-    if sandbox.mode in (Mode.DANGER_FULL_ACCESS, Mode.UNCONFINED) or not os.path.isdir(private):
+    if sandbox.user is not None or sandbox.mode in (Mode.DANGER_FULL_ACCESS, Mode.UNCONFINED) or not os.path.isdir(private):
         return sandbox
     return sandbox._replace(deny_read=(*sandbox.deny_read, private))
 

@@ -41,6 +41,22 @@ def replaced_bundles(bundle: str) -> tuple[tuple[str, str], ...]:
     return tuple((bundle, path) for path in found)
 
 
+JAVA_STORES = ("/etc/ssl/certs/java/cacerts", "/etc/pki/ca-trust/extracted/java/cacerts")
+"""Where distributions keep the store of every Java (Debian and its like, Fedora)."""
+
+
+def replaced_java_stores(store: str, env: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+    """Mounts of ours over those that Java reads by itself: the system's, and that of the `java` that is found."""
+    from doorward.programs import which  # for few runs only
+
+    homes = [env["JAVA_HOME"]] if env.get("JAVA_HOME") else []
+    if (java := which("java", env.get("PATH", ""))) is not None:
+        homes.append(os.path.dirname(os.path.dirname(os.path.realpath(java))))
+    paths = [os.path.join(home, part, "lib/security/cacerts") for home in homes for part in ("", "jre")]
+    found = dict.fromkeys(os.path.realpath(path) for path in (*JAVA_STORES, *paths) if os.path.isfile(path))
+    return tuple((store, path) for path in found)
+
+
 def trusting(variables: Mapping[str, str], bundle: str, java: str) -> dict[str, str]:
     """The variables with those that name the bundle: the system's path where that is replaced, else our own. `java` is
     a trust store, "" for none."""

@@ -35,7 +35,7 @@ class Plan(NamedTuple):
     only bubblewrap may mount, and are None if they would be more than it takes. `carrier` starts a command
     whose own arguments are too many; those are in `carried` then. `held` are standard streams (0, 1, 2) whose
     file must be opened anew through a read-only mount. `names` are files that say how names are found, and where they
-    really lie: the command gets its own (see `name_files`)."""
+    really lie: the command gets its own (see `name_files`). `copied` are ours, with what they stand in the place of."""
 
     arguments: tuple[str, ...] = ()
     arguments_alone: tuple[str, ...] | None = ()
@@ -46,11 +46,12 @@ class Plan(NamedTuple):
     held: tuple[tuple[int, str], ...] = ()
     names: tuple[tuple[str, str], ...] = ()
     fleeting: tuple[str, ...] = ()  # targets of the file mask that may be gone by then
+    copied: tuple[tuple[str, str], ...] = ()
 
 
 def plan_from(value: list[Any]) -> Plan:
     """The plan from what JSON made of one."""
-    arguments, alone, masks, carrier, carried, watched, held, names, fleeting = value
+    arguments, alone, masks, carrier, carried, watched, held, names, fleeting, copied = value
     return Plan(
         tuple(arguments),
         None if alone is None else tuple(alone),
@@ -61,6 +62,7 @@ def plan_from(value: list[Any]) -> Plan:
         tuple((place, path) for place, path in held),
         tuple((name, path) for name, path in names),
         tuple(fleeting),
+        tuple((source, target) for source, target in copied),
     )
 
 
@@ -116,6 +118,7 @@ def make_plan(
         held=tuple(files_to_hold(stdio, found.plan)),
         names=_name_files(found) if names else (),
         fleeting=tuple(mount.path for mount in hiding if mount.path in found.sockets),
+        copied=found.copied,
     )
 
 

@@ -123,6 +123,10 @@ class Starter:
 
             self._step = "scope"
             scope_abstract_sockets()
+        copies = []
+        for source, target in plan.copied:
+            with open(source, "rb") as file:
+                copies.append((target, _memory("copy", file.read())))
         self._become_user()
         self._step = "start"
         arguments = plan.arguments
@@ -140,6 +144,9 @@ class Starter:
             for target, text in replaced(plan.names):
                 argv += ("--perms", "0644", "--ro-bind-data", str(len(sources)), target)
                 sources.append(_memory("names", text))
+        for target, copy in copies:
+            argv += ("--perms", "0644", "--ro-bind-data", str(len(sources)), target)
+            sources.append(copy)
         if plan.carrier:
             # too many arguments for bubblewrap: they follow through a descriptor (see long_command)
             argv += ("--", *plan.carrier, str(len(sources)))

@@ -22,20 +22,23 @@ _ROOT_PROC = ("acpi", "asound", "driver", "dynamic_debug", "fs", "scsi", "sys", 
 
 
 class Survey(NamedTuple):
-    """The plan of one start, and the names to look after while it runs."""
+    """The plan of one start, and the names to look after while it runs. Of files that stand in the place of others the
+    `copied` ones are copied before the user's rights are taken, who need not reach them."""
 
     plan: MountPlan
     watched: tuple[Watch, ...]
     replaced: tuple[tuple[str, str], ...] = ()
     sockets: frozenset[str] = frozenset()  # those of the host that are hidden
+    copied: tuple[tuple[str, str], ...] = ()
 
 
 def survey(
     policy: SandboxPolicy, rules: Rules, *, uid: int, fresh_proc: bool = True, unix_table: bytes | None = None
 ) -> Survey:
     """Builds the mount plan. `unix_table` is the text of /proc/net/unix, read here unless given."""
+    mounted, copied = (policy.replaced, ()) if policy.user is None else ((), policy.replaced)
     if policy.mode in (Mode.DANGER_FULL_ACCESS, Mode.UNCONFINED):
-        return Survey(plan_mounts([Entry("/", Kind.OPEN), _processes(fresh_proc)]), (), policy.replaced)
+        return Survey(plan_mounts([Entry("/", Kind.OPEN), _processes(fresh_proc)]), (), mounted, copied=copied)
     entries = _base(uid, fresh_proc)
     roots: list[str] = []
     if policy.mode is Mode.WORKSPACE_WRITE:
@@ -77,7 +80,7 @@ def survey(
         if where is not None:
             watched[where] = None
     watches = tuple(watch for watch in watched if plan.writable(watch.root))
-    return Survey(plan, watches, policy.replaced, frozenset(entry.path for entry in sockets))
+    return Survey(plan, watches, mounted, frozenset(entry.path for entry in sockets), copied)
 
 
 def _processes(fresh_proc: bool) -> Entry:

@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -42,7 +43,7 @@ def url(port: int, path: str = "/x", host: str = "api.test") -> str:
     return f"https://{host}:{port}{path}"
 
 
-PYTHON = "import urllib.request as u; print(u.urlopen(__import__('sys').argv[1]).status)"
+PYTHON = "import sys, urllib.request as u; print(u.urlopen(sys.argv[1]).status)"
 # Node's own TLS; which of its clients go by proxy variables is for docs/clients.md
 NODE = """
 const [host, port] = process.argv[1].split(":");
@@ -59,28 +60,48 @@ REQUESTS = "import requests, sys; print(requests.get(sys.argv[1]).status_code)"
 HTTPX = "import httpx, sys; print(httpx.get(sys.argv[1]).status_code)"
 
 
-@pytest.mark.parametrize(
-    ("program", "words"),
-    [
-        ("curl", ("curl", "-sS", "{url}")),
-        ("curl", ("curl", "-sS", "--http1.1", "{url}")),
-        ("wget", ("wget", "-qO-", "{url}")),
-        ("python3", (PYTHON_INSIDE, "-c", PYTHON, "{url}")),
-        ("node", ("node", "-e", NODE, "{place}")),
-        ("openssl", ("sh", "-c", "echo | openssl s_client -verify_return_error -proxy 127.0.0.1:3128 "
-                                 "-connect {place} -servername api.test 2>&1 | grep 'Verification: OK'")),
-    ],
-)  # fmt: skip
-def test_a_client_reads_through_inspection(run: Any, start: Any, program: str, words: tuple[str, ...]) -> None:
-    """EV: the variables each client reads, and the system's bundle, name whom to trust."""
-    need(program)
+FETCH = "fetch(process.argv[1]).then(r => r.text()).catch(error => { console.log(error); process.exit(1); })"
+
+CLIENTS = {
+    "curl": "curl -sS {url}",
+    "curl --http1.1": "curl -sS --http1.1 {url}",
+    # with SOCKS5, and captured: without a proxy, by an address that stands for the name
+    "curl --socks5-hostname": "curl -sS --socks5-hostname 127.0.0.1:3128 {url}",
+    "curl --noproxy": "curl -sS --noproxy '*' {url}",
+    "wget": "wget -qO- {url}",
+    "python3": f"{PYTHON_INSIDE} -c '{PYTHON}' {{url}}",
+    "node": f"node -e '{NODE}' {{place}}",
+    # older ones know no proxy variables, so they are captured too
+    "node fetch": f"node -e '{FETCH}' {{url}}",
+    "openssl": "echo | openssl s_client -verify_return_error -proxy 127.0.0.1:3128 -connect {place} "
+    "-servername api.test 2>&1 | grep 'Verification: OK'",
+}
+
+
+def test_clients_read_through_inspection(run: Any, start: Any) -> None:
+    """EV: the variables each client reads, and the system's bundle, name whom to trust; whichever way they come in:
+    CONNECT, SOCKS5, captured. None of them writes."""
     server = start.server("api.test")
-    place = f"api.test:{server.port}"
-    words_ = [word.replace("{url}", url(server.port)).replace("{place}", place) for word in words]
-    ran = run(*read_only(server.port), "--", *words_)
-    assert ran.status == 0, ran.output + ran.err
-    if program != "openssl":
-        assert [each[:2] for each in server.seen] == [("GET", "/x")]
+    there = [name for name in CLIENTS if (name.split()[0] in MUST_RUN and need(name.split()[0])) or
+             shutil.which(name.split()[0])]  # fmt: skip
+    script = ""
+    for number, name in enumerate(there):
+        words = CLIENTS[name].replace("{url}", url(server.port, f"/{number}"))
+        words = words.replace("{place}", f"api.test:{server.port}").replace("GET /x", f"GET /{number}")
+        script += f"({words}) > {number} 2>&1 && echo {number} read\n"
+    refused = "".join(
+        f"curl -sS -o /dev/null -w '%{{http_code}} ' {way} -d a=b {url(server.port)}\n"
+        for way in ("", "--socks5-hostname 127.0.0.1:3128", "--noproxy '*'")
+    )
+    ran = run(*read_only(server.port), "--timeout", "60", "--", "sh", "-c", script + refused)
+    for number, name in enumerate(there):
+        assert f"{number} read\n" in ran.output, (name, (run.workspace / str(number)).read_text(), ran.err)
+    seen = {each[1] for each in server.seen}
+    assert seen == {f"/{number}" for number, name in enumerate(there) if name != "openssl"}
+    assert ran.output.endswith("403 403 403 ") and ran.reasons == ["method_not_allowed"] * 3
+    protocols = [refusal["protocol"] for refusal in ran.document["refusals"]]
+    assert protocols == ["https_connect", "socks5_tcp", "transparent_tcp"]
+    assert {each[0] for each in server.seen} == {"GET"}
 
 
 def test_python_libraries_and_npm_read_and_do_not_write(run: Any, start: Any) -> None:
@@ -317,16 +338,23 @@ def test_a_client_that_does_not_trust_us_is_told_what_helps(run: Any, start: Any
     assert again.status == 0 and "HTTP/1.1 200" in again.output and len(server.seen) == 1
 
 
-def test_java_trusts_it(run: Any, start: Any, tmp_path: Path) -> None:
-    """By a trust store, and the system property that names it."""
+@pytest.mark.parametrize("user", [None, "daemon"])
+def test_java_trusts_it(run: Any, start: Any, user: str | None) -> None:
+    """By a trust store, and the system property that names it; another user by the store Java reads by itself."""
     need("java")
     need("javac")
+    if user is not None and os.geteuid() != 0:
+        pytest.skip("nobody but root may become another user")
     server = start.server("api.test")
-    (run.workspace / "Get.java").write_text(
+    program = (
         "public class Get { public static void main(String[] a) throws Exception { System.out.println("
         "((java.net.HttpURLConnection) new java.net.URL(a[0]).openConnection()).getResponseCode()); } }"
     )
-    ran = run(*read_only(server.port), "--", "java", "Get.java", url(server.port))
+    with tempfile.TemporaryDirectory(dir="/var/tmp", prefix="doorward-java-") as folder:
+        os.chmod(folder, 0o755)
+        Path(folder, "Get.java").write_text(program)
+        options = (*read_only(server.port), "-C", folder, *(() if user is None else ("--user", user)))
+        ran = run(*options, "--", "java", "Get.java", url(server.port))
     assert "200" in ran.output.split(), ran.output
 
 

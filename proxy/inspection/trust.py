@@ -22,7 +22,8 @@ SYSTEM_BUNDLES = (
 )
 
 JAVA_PASSWORD = "changeit"
-"""The password of Java's own trust stores: they hold nothing secret (keytool(1))."""
+"""The password of Java's own trust stores: they hold nothing secret (keytool(1)). A store in the place of the one Java
+reads by itself must have none, since it is opened without."""
 
 
 def system_roots(named: str | None) -> bytes:
@@ -50,42 +51,42 @@ def certificates_of(bundle: bytes) -> list[bytes]:
 
 
 def write_trust(folder: str, authority: Authority, roots: bytes) -> Mapping[str, str]:
-    """Bring the files in `folder` up to date; their paths as `bundle`, `ca`, `java` ("" where it cannot be made)."""
+    """Bring the files in `folder` up to date; their paths as `bundle`, `ca`, `java`. Raises ImportError
+    for an old `cryptography`."""
     bundle = roots.rstrip() + b"\n" + authority.pem
     state = hashlib.sha256(bundle).hexdigest()
     paths = {name: os.path.join(folder, file) for name, file in (("bundle", "bundle.pem"), ("ca", "ca.pem"))}
-    stamp, java = os.path.join(folder, "state"), os.path.join(folder, "trust.p12")
+    stamp, java, cacerts = (os.path.join(folder, file) for file in ("state", "trust.p12", "cacerts"))
     try:
         with open(stamp, encoding="ascii") as file:
-            known = file.read() == state and all(map(os.path.exists, paths.values()))
+            known = file.read() == state and all(map(os.path.exists, (*paths.values(), java, cacerts)))
     except OSError:
         known = False
     if not known:
         publish(paths["ca"], authority.pem, 0o644)
         publish(paths["bundle"], bundle, 0o644)
-        store = _java_store(bundle)
-        if store is not None:
-            publish(java, store, 0o644)
+        for path, password in ((java, JAVA_PASSWORD), (cacerts, None)):
+            publish(path, _java_store(bundle, password), 0o644)
         publish(stamp, state.encode("ascii"), 0o644)
-    return {**paths, "java": java if os.path.exists(java) else ""}
+    return {**paths, "java": java}
 
 
-def _java_store(bundle: bytes) -> bytes | None:
+def _java_store(bundle: bytes, password: str | None) -> bytes:
     from cryptography import x509
     from cryptography.hazmat.primitives import serialization
     from cryptography.hazmat.primitives.serialization import pkcs12
 
-    make = getattr(pkcs12, "serialize_java_truststore", None)  # cryptography 45
+    make = getattr(pkcs12, "serialize_java_truststore", None)
     if make is None:
-        return None
+        raise ImportError("its cryptography is older than 45")
     entries = []
     for number, block in enumerate(certificates_of(bundle)):
         try:
             entries.append(pkcs12.PKCS12Certificate(x509.load_pem_x509_certificate(block), b"doorward-%d" % number))
         except ValueError:
             continue  # old roots are not all as RFC 5280 wants them
-    if not entries:
-        return None
-    encryption = serialization.BestAvailableEncryption(JAVA_PASSWORD.encode("ascii"))
-    made: bytes = make(entries, encryption)
+    if password is None:
+        made: bytes = make(entries, serialization.NoEncryption())
+        return made
+    made = make(entries, serialization.BestAvailableEncryption(password.encode("ascii")))
     return made
