@@ -2,11 +2,13 @@
 
 - One rule a host and port; a host that was reached on 80 and 443, and on no other port, is written without one.
 - An address becomes a rule for that address, and opens nothing else.
+- What the rule that let it pass said besides (`addresses`, `tls`, `dns`) is kept, for without it the place stays shut.
 - Methods and paths are written where all requests to the place were seen (inspection, plain HTTP).
 - `wildcards` (off by default): where at least that many sibling names below one domain were seen, `*.DOMAIN` stands for
   them. Never for a registry's suffix, and never for a zone that strangers share (`*.github.io`).
 """
 
+import tomllib
 from collections.abc import Iterable, Mapping
 
 from doorward.allowlists.host import Name, authority_host, parse_host
@@ -24,6 +26,8 @@ class Seen(NamedTuple):
     port: int
     methods: tuple[str, ...] = ()
     paths: tuple[str, ...] = ()
+    rule: str = ""
+    """The rule that let it pass, as a record has it."""
 
 
 class Learned(NamedTuple):
@@ -38,8 +42,12 @@ def learn(seen: Iterable[Seen], *, wildcards: int = 0, methods: bool = False) ->
     ports: dict[str, dict[int, list[Seen]]] = {}
     for each in seen:
         ports.setdefault(each.host, {}).setdefault(each.port, []).append(each)
+    besides = {
+        (host, port): said for host, used in ports.items() for port, many in used.items() if (said := _besides(many))
+    }
     learned: list[Learned] = []
-    for domain, names in _siblings(ports, wildcards).items():
+    plain = {host: used for host, used in ports.items() if not any((host, port) in besides for port in used)}
+    for domain, names in _siblings(plain, wildcards).items():
         used = sorted({port for name in names for port in ports[name]})
         for entry, stands_for in _entries(f"*.{domain}", used):
             places = tuple((name, port) for name in sorted(names) for port in stands_for if port in ports[name])
@@ -47,8 +55,10 @@ def learn(seen: Iterable[Seen], *, wildcards: int = 0, methods: bool = False) ->
         for name in names:
             del ports[name]
     for host in ports:
-        if methods and all(each.methods for many in ports[host].values() for each in many):
-            learned += [_with_methods(host, port, many) for port, many in sorted(ports[host].items())]
+        limited = methods and all(each.methods for many in ports[host].values() for each in many)
+        if limited or host not in plain:
+            for port, many in sorted(ports[host].items()):
+                learned.append(_table(host, port, many if limited else (), besides.get((host, port), {})))
         else:
             for entry, stands_for in _entries(_rule_host(host), sorted(ports[host])):
                 learned.append(Learned(entry, tuple((host, port) for port in stands_for)))
@@ -66,15 +76,36 @@ def _rule_host(host: str) -> str:
     return authority_host(parse_host(f"[{host}]" if ":" in host else host))
 
 
-def _with_methods(host: str, port: int, many: list[Seen]) -> Learned:
-    table: dict[str, object] = {
-        "host": f"{_rule_host(host)}:{port}",
-        "methods": sorted({method for each in many for method in each.methods}),
-    }
+def _table(host: str, port: int, many: Iterable[Seen], besides: Mapping[str, object]) -> Learned:
+    """A rule about requests (where `many` is not empty), or one that says more than host and port."""
+    many = list(many)
+    entry = f"{_rule_host(host)}:{port}"
+    table: dict[str, object] = {"host": entry}
+    if many:
+        table["methods"] = sorted({method for each in many for method in each.methods})
     paths = sorted({path for each in many for path in each.paths})
     if paths and all(each.paths for each in many) and len(paths) <= _FEW_PATHS:
         table["paths"] = paths
-    return Learned(table, ((host, port),))
+    table |= besides
+    return Learned(table if len(table) > 1 else entry, ((host, port),))
+
+
+def _besides(many: Iterable[Seen]) -> dict[str, object]:
+    """What the rules that let these pass said besides host and port, put together."""
+    found: dict[str, object] = {}
+    for rule in dict.fromkeys(each.rule for each in many if each.rule.startswith("{")):
+        try:
+            table = tomllib.loads(f"rule = {rule}")["rule"]
+        except tomllib.TOMLDecodeError:
+            continue  # a record of another version
+        for key in ("addresses", "dns"):
+            if isinstance(said := table.get(key), list):
+                known = found.get(key, [])
+                assert isinstance(known, list)
+                found[key] = [*known, *(each for each in said if each not in known)]
+        if isinstance(table.get("tls"), str):
+            found["tls"] = table["tls"]
+    return found
 
 
 _FEW_PATHS = 8

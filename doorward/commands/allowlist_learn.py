@@ -99,7 +99,9 @@ def _learned(used: Sequence[Row], parsed: Parsed, in_force: RuleSet) -> list[_Ru
     seen = []
     for (host, port), many in rows.items():
         methods = tuple(method for row in many for method in row.methods)
-        seen.append(Seen(host, port, methods, tuple(path for row in many for path in row.paths)))
+        paths = tuple(path for row in many for path in row.paths)
+        for rule in dict.fromkeys(row.place.rule or "" for row in many):
+            seen.append(Seen(host, port, methods, paths, rule))
     learned = learn(seen, wildcards=int(wildcards), methods=parsed.has("methods"))
     return [_Rule(each, _provenance(each, rows), _covered(each, in_force)) for each in learned]
 

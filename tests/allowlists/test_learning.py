@@ -68,3 +68,32 @@ def test_everything_seen_is_allowed_by_what_was_learned_and_stands_for_it(
     for host, port in places:
         assert rule_set.decide(parse_host(f"[{host}]" if ":" in host else host), port).effect == "allow"
     assert {place for each in learned for place in each.places} == set(places)
+
+
+def test_what_a_rule_said_besides_host_and_port_is_kept() -> None:
+    """Without it the place stays shut: a private address, a name server's record, what is no TLS on 443."""
+    rules = [
+        '{host = "db.test:5432", addresses = ["10.0.0.0/8"]}', '{host = "*.test:5432", addresses = ["192.168.1.2"]}',
+        '{host = "x.test:443", tls = "any", dns = ["TXT"], methods = ["GET"]}',
+        '{host = "plain.test"}', "@npm", "{broken",
+    ]  # fmt: skip
+    places = ["db.test:5432", "db.test:5432", "x.test:443", "plain.test:80", "p.test:443", "q.test:443"]
+    seen = [
+        Seen(host, int(port), rule=rule)
+        for (host, _, port), rule in zip((place.partition(":") for place in places), rules, strict=True)
+    ]
+    assert [each.entry for each in learn(seen)] == [
+        {"host": "db.test:5432", "addresses": ["10.0.0.0/8", "192.168.1.2"]},
+        "p.test:443", "plain.test:80", "q.test:443",
+        {"host": "x.test:443", "dns": ["TXT"], "tls": "any"},
+    ]  # fmt: skip
+    for each in learn(seen):
+        parse_rule(each.entry, "allow", Origin("file", "learned"))
+
+
+def test_what_needs_more_than_a_name_is_put_under_no_wildcard() -> None:
+    seen = [Seen(f"{name}.a.test", 443) for name in ("x", "y")]
+    seen.append(Seen("z.a.test", 443, rule='{host = "z.a.test", addresses = ["10.0.0.7"]}'))
+    assert [each.entry for each in learn(seen, wildcards=2)] == [
+        "*.a.test:443", {"host": "z.a.test:443", "addresses": ["10.0.0.7"]}
+    ]  # fmt: skip
