@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from typing import Any
 
     from doorward.hint import Hint
-    from doorward.inner_environment import InnerEnvironment
     from doorward.inspection_settings import Inspection
     from doorward.proxy_process import ProxyProcess
 
@@ -23,8 +22,7 @@ class RunInspection:
     """Made before the sandbox is; the worker comes up meanwhile."""
 
     def __init__(self, inspection: Inspection, proxy: ProxyProcess, *, other_user: bool = False) -> None:
-        """`other_user`: the command's cannot look into this home. Raises UsageError for a credential that cannot be
-        had, EngineError where the worker cannot be started."""
+        """`other_user`: the command's cannot look into this home. Raises UsageError for a credential that cannot be had, EngineError where the worker cannot be started."""
         self._inspection = inspection
         self._other_user = other_user
         self._brokered = Brokering().of(inspection.credentials, os.environ)
@@ -44,14 +42,11 @@ class RunInspection:
             self._process.await_ready()
             self._ready = True
 
-    def inside(self, inner: InnerEnvironment) -> InnerEnvironment:
-        """The command's environment, with where to find whom to trust, and with placeholders."""
+    def environment(self, variables: Mapping[str, str]) -> dict[str, str]:
+        """The command's variables, with where to find whom to trust."""
         java = "" if self._other_user or not os.path.exists(self._inspection.java) else self._inspection.java
-        placeholders = self._brokered.placeholders
-        variables = {**trusting(inner.variables, self._inspection.bundle, java), **placeholders}
-        return inner._replace(
-            variables=variables, withheld=tuple(name for name in inner.withheld if name not in placeholders)
-        )
+        found = trusting(variables, self._inspection.bundle, java)
+        return {**found, **self._brokered.placeholders}
 
     def heard(self, event: Mapping[str, Any]) -> None:
         """Something the door told."""

@@ -1,7 +1,6 @@
-"""The installed `doorward` and an origin, for every folder that has no special ones (`scaffolding/`).
+"""The sandbox for real: as whoever runs the tests and, when that is root, as an ordinary user too.
 
-And the sandbox for real, for `sandbox/` and `escape/`: as whoever runs the tests and, when that is root, as an ordinary
-user too.
+Used by `sandbox/` and `escape/`.
 """
 
 import json
@@ -16,8 +15,6 @@ import uuid
 from pathlib import Path
 
 import pytest
-from doorward_command import Doorward
-from origin import Origin
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent
@@ -244,17 +241,3 @@ def caller_sandbox(request, _machine):
 def temporary_sandbox(request, _machine):
     """A sandbox whose workspace lies below /tmp."""
     return Sandbox(_make(request, "/tmp"), None if request.param == "caller" else ORDINARY)
-
-
-@pytest.fixture
-def doorward(tmp_path):
-    """A doorward with nothing in its home yet."""
-    return Doorward(tmp_path)
-
-
-@pytest.fixture
-def origin():
-    """An origin that answers `hello`."""
-    served = Origin()
-    yield served
-    served.close()

@@ -19,8 +19,7 @@ _LOADED_LATER = (
 def act_as(user: Identity | None) -> None:
     """Takes the user's rights for what follows; `become_root` ends it. Nothing happens without a user."""
     if user is not None:
-        for name in _LOADED_LATER:
-            __import__(name)
+        _load()
         os.setgroups(user.groups)
         os.setegid(user.gid)
         os.seteuid(user.uid)
@@ -35,6 +34,12 @@ def become_root(user: Identity | None) -> None:
 
 def become(user: Identity) -> None:
     """Turns this process into the user's for good. Raises OSError."""
+    _load()
     os.setgroups(user.groups)
     os.setresgid(user.gid, user.gid, user.gid)
     os.setresuid(user.uid, user.uid, user.uid)
+
+
+def _load() -> None:
+    for name in _LOADED_LATER:
+        __import__(name)

@@ -68,7 +68,9 @@ class Linux:
         Good for a run that is confined or has a network of its own; another one simply does not use it.
         """
         if self._seed is None:
-            self._seed = plant(_allowed(_CLONE_NEWUSER | _CLONE_NEWPID | _CLONE_NEWNET))
+            # most runs capture (network.transparent); one that does not has another shim
+            namespaces = _allowed(_CLONE_NEWUSER | _CLONE_NEWPID | _CLONE_NEWNET)
+            self._seed = plant(namespaces, captured=True, terminal=_at_terminal())
 
     def close(self) -> None:
         """Ends a shim that was started ahead and that no confinement took."""
@@ -199,7 +201,8 @@ class LinuxConfinement:
         failure = check_form(command) or check_streams(stdio)
         if failure is not None:
             return NeverStarted(failed(failure))
-        seed = self._take_seed()
+        captured = handover is not None and self._policy.door.transparent
+        seed = self._take_seed(captured=captured, terminal=stdio.terminal is not None)
         try:
             # while the shim makes its namespaces
             found = survey(self._policy, self._rules, uid=self._uid, fresh_proc=self._fresh_proc)
@@ -217,7 +220,8 @@ class LinuxConfinement:
         """Forks the next run's shim now, so that its namespaces are there when the command is."""
         if self._seed is None:
             self._planted = True
-            self._seed = plant(self._namespaces(), self._policy.user)
+            captured = self._policy.door.transparent
+            self._seed = plant(self._namespaces(), self._policy.user, captured=captured, terminal=_at_terminal())
 
     def close(self) -> None:
         """Ends a shim that was started ahead and not used."""
@@ -323,18 +327,22 @@ class LinuxConfinement:
 
         return check_start_as(self._policy.user, command, found.plan)
 
-    def _take_seed(self) -> Seed:
+    def _take_seed(self, *, captured: bool = False, terminal: bool = False) -> Seed:
         if self._planted:
             # from the second start on a fork finds its modules loaded; before, it loads them while we plan
             from doorward.launcher import shim  # noqa: F401
         self._planted = True
         seed, self._seed = self._seed, None
         wanted = self._namespaces()
-        if seed is not None and (seed.namespaces, seed.user) != (wanted, self._policy.user):
+        if seed is not None and (
+            (seed.namespaces, seed.user) != (wanted, self._policy.user)
+            or (seed.captured and not captured)
+            or (terminal and not seed.terminal)
+        ):
             seed.discard()
             seed = None
         if seed is None:
-            seed = plant(wanted, self._policy.user)
+            seed = plant(wanted, self._policy.user, captured=captured, terminal=terminal)
         return seed
 
     def _namespaces(self) -> int:
@@ -425,6 +433,11 @@ class LinuxConfinement:
             f"{name} could not be started: its format is not what the kernel takes, or a path of the policy "
             "went away for a moment.",
         )
+
+
+def _at_terminal() -> bool:
+    """Whether the next command may be given a terminal of its own, as far as can be told now."""
+    return any(map(os.isatty, (0, 1, 2)))
 
 
 def _allowed(namespaces: int) -> int:

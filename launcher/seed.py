@@ -23,13 +23,16 @@ _PIECE = 1 << 15
 
 
 class Seed(NamedTuple):
-    """A waiting shim: its process, our end of the channel, the namespaces it makes (CLONE_NEW* flags), and whom
-    it makes them for, unless for the caller."""
+    """A waiting shim: its process, our end of the channel, the namespaces it makes (CLONE_NEW* flags), whom it makes
+    them for, unless for the caller, whether every address in its network already leads to the door, and whether it
+    can give the command a terminal: what it forks before it has one never gets it (tty_ioctl(2), TIOCSCTTY)."""
 
     shim: int
     channel: int
     namespaces: int
     user: Identity | None = None
+    captured: bool = False
+    terminal: bool = True
 
     def send(self, line: bytes, descriptors: Sequence[int]) -> None:
         """The first order, with the descriptors that belong to it. Raises OSError if the shim is gone."""
@@ -50,8 +53,8 @@ class Seed(NamedTuple):
             pass  # someone else in this process collects children, or SIGCHLD is ignored
 
 
-def plant(namespaces: int, user: Identity | None = None) -> Seed:
-    """Forks a shim. Raises SandboxUnavailable on a kernel without pidfds."""
+def plant(namespaces: int, user: Identity | None = None, *, captured: bool = False, terminal: bool = True) -> Seed:
+    """Forks a shim; see `Seed` for what it is told. Raises SandboxUnavailable on a kernel without pidfds."""
     try:
         supervisor = os.pidfd_open(os.getpid())
     except OSError as error:
@@ -63,7 +66,7 @@ def plant(namespaces: int, user: Identity | None = None) -> Seed:
     if shim == 0:
         from doorward.launcher.shim import run
 
-        run(theirs.detach(), supervisor, namespaces, user)
+        run(theirs.detach(), supervisor, namespaces, user, captured=captured, terminal=terminal)
     os.close(supervisor)
     theirs.close()
-    return Seed(shim, ours.detach(), namespaces, user)
+    return Seed(shim, ours.detach(), namespaces, user, captured, terminal)

@@ -32,8 +32,9 @@ from doorward.launcher.interface import PROXY_PORT, Identity, Stdio, Undone
 from doorward.launcher.launch import Launch, launch_from
 from doorward.launcher.outcome import exit_code
 from doorward.launcher.process_tree import children, first_child
-from doorward.launcher.starter import Starter, close_all_but
+from doorward.launcher.starter import Waiting, close_all_but, order
 from doorward.launcher.undo import Keeper
+from doorward.named_tuple import NamedTuple
 from doorward.start_json import dumps, loads
 
 TYPE_CHECKING = False
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
     from doorward.launcher.denial_listener import DenialListener
     from doorward.launcher.denials import Denials
     from doorward.launcher.limits import Measured
+    from doorward.launcher.transparent import Opened
 else:
     import _signal as signal  # the same functions without the enums, which cost 0.5 ms
 
@@ -68,12 +70,22 @@ class Refused(Exception):
         self.number = number
 
 
-def run(channel: int, supervisor: int, namespaces: int, user: Identity | None = None) -> NoReturn:
+def run(
+    channel: int,
+    supervisor: int,
+    namespaces: int,
+    user: Identity | None = None,
+    *,
+    captured: bool = False,
+    terminal: bool = True,
+) -> NoReturn:
     """The forked child's whole life. `channel` is the socket to the supervisor, `supervisor` its pidfd,
-    `namespaces` the CLONE_NEW* flags to make ahead, `user` whom the command will run as, unless the caller."""
+    `namespaces` the CLONE_NEW* flags to make ahead, `user` whom the command will run as, unless the caller;
+    `captured`: every address in its network will lead to the door, so that is made ahead too; `terminal`: the command
+    may get one, so what becomes it is not forked before that is known."""
     try:
         gc.disable()
-        Shim(channel, supervisor, user).live(namespaces)
+        Shim(channel, supervisor, user).live(namespaces, captured, terminal)
     except BaseException as error:
         try:
             text = dumps({"error": {"step": "shim", "text": repr(error)}})
@@ -82,6 +94,24 @@ def run(channel: int, supervisor: int, namespaces: int, user: Identity | None = 
             pass
     finally:
         os._exit(0)
+
+
+class Captured(NamedTuple):
+    """The sockets to which captured connections come; or none, and why the kernel would not have it."""
+
+    opened: list[Opened]
+    refused: str
+
+
+def _capture() -> Captured:
+    """Make every address of this network namespace lead to the door. Raises OSError."""
+    from doorward.launcher import transparent
+
+    try:
+        transparent.capture()
+    except transparent.CaptureRefused as error:
+        return Captured([], str(error))
+    return Captured(transparent.open_captured(), "")
 
 
 class Shim:
@@ -96,8 +126,11 @@ class Shim:
         self._ours_first = False
         self._own_pids = False  # bubblewrap is process 1 of a namespace of ours
         self._listeners: list[Socket] = []
+        self._captured: Captured | OSError | None = None  # made ahead, or why it could not be
         self._status = -1
         self._block = -1
+        self._fault = -1
+        self._starter = -1  # to the starter
         self._keeper = Keeper(())
         self._guard: Guard | None = None
         self._released = False
@@ -110,7 +143,7 @@ class Shim:
         self._listener: DenialListener | None = None
         self._pid = os.getpid()  # as the supervisor sees it
 
-    def live(self, flags: int) -> None:
+    def live(self, flags: int, captured: bool, terminal: bool) -> None:
         """Set up, start, attend, undo, report."""
         self._inherited = shim_signals.take()
         close_all_but((self._channel, self._supervisor))
@@ -119,18 +152,28 @@ class Shim:
             os.setsid()
             os.chdir("/")
             fault = self._make_namespaces(flags)
-            launch = self._receive()
-            if launch is None:
+            if captured and self._listeners:
+                try:
+                    self._captured = _capture()
+                except OSError as error:
+                    self._captured = error
+            if not terminal:
+                self._fork_starter()
+            received = self._receive()
+            if received is None:
                 return
+            launch, line = received
             if fault is not None:
                 raise fault
             self._take_terminal(launch.stdio.terminal)
+            if terminal:
+                self._fork_starter()
             if self._ours_first:
                 self._hand_over(launch)
             self._ready = not launch.network
             self._limit(launch)
             self._look_after(launch)
-            result = self._start_and_attend(launch)
+            result = self._start_and_attend(launch, line)
         except Refused as refused:
             result = {"error": {"step": refused.step, "errno": refused.number}}
         finally:
@@ -185,8 +228,8 @@ class Shim:
             return Refused(step, error.errno or errno.EIO)
         return None
 
-    def _receive(self) -> Launch | None:
-        """Waits for the launch; None if the supervisor ends or does not want this shim any more."""
+    def _receive(self) -> tuple[Launch, bytes] | None:
+        """Waits for the launch, and gives its line too; None if the supervisor ends or wants this shim no more."""
         poll = select.poll()
         poll.register(self._channel, select.POLLIN)
         poll.register(self._supervisor, select.POLLIN)
@@ -206,7 +249,7 @@ class Shim:
         finally:
             channel.detach()
         line, _, self._buffer = self._buffer.partition(b"\n")
-        return launch_from(line, descriptors)
+        return launch_from(line, descriptors), line
 
     def _take_terminal(self, terminal: int | None) -> None:
         if terminal is not None:
@@ -233,13 +276,12 @@ class Shim:
         opened: list[transparent.Opened] = []
         refused = ""
         try:
-            opened.append(transparent.open_diagnosis())
             if launch.door.transparent:
-                try:
-                    transparent.capture()
-                    opened += transparent.open_captured()
-                except transparent.CaptureRefused as error:
-                    refused = str(error)
+                made = self._captured or _capture()
+                if isinstance(made, OSError):
+                    raise made
+                opened, refused = made.opened, made.refused
+            opened.insert(0, transparent.open_diagnosis())  # whoever knocks first is looked for too
             opened += transparent.open_granted(launch.door)
             if launch.door.on_demand:
                 from doorward.launcher import socket_maker  # for few runs only
@@ -301,13 +343,10 @@ class Shim:
 
     # --- the start
 
-    def _start_and_attend(self, launch: Launch) -> dict[str, Any]:
-        if not self._ours_first:
-            if launch.plan.arguments_alone is None:
-                raise Refused("masks", errno.E2BIG)
-            launch = launch._replace(plan=launch.plan._replace(arguments=launch.plan.arguments_alone))
+    def _fork_starter(self) -> None:
+        """The process that becomes bubblewrap, and waits until it is told; process 1 of a pid namespace of ours."""
         self._status, status_writer = os.pipe()
-        fault, fault_writer = os.pipe()
+        self._fault, fault_writer = os.pipe()
         block, block_writer = os.pipe()
         # bubblewrap takes end of file on this pipe for a release. Open for writing too it never ends.
         self._block = os.open(f"/proc/self/fd/{block}", os.O_RDWR | os.O_CLOEXEC)
@@ -318,15 +357,25 @@ class Shim:
             from doorward.launcher.syscalls import adopt_orphans
 
             adopt_orphans()
-        group = "" if self._cgroup is None else self._cgroup.path
-        watcher, watched = self._watcher(launch)
+        ours, theirs = socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC)
+        self._starter, orders = ours.detach(), theirs.detach()
         child = os.fork()
         if child == 0:
-            Starter(
-                launch, self._ours_first, self._block, status_writer, fault_writer, own, self._inherited, group, watched
-            ).start()
+            Waiting(orders, self._block, status_writer, fault_writer, own, self._inherited, self._ours_first).live()
         self._started = child
-        for descriptor in (status_writer, fault_writer, own, *_distinct(launch.stdio)):
+        for descriptor in (orders, status_writer, fault_writer, own):
+            os.close(descriptor)
+
+    def _start_and_attend(self, launch: Launch, line: bytes) -> dict[str, Any]:
+        if not self._ours_first and launch.plan.arguments_alone is None:
+            raise Refused("masks", errno.E2BIG)
+        group = "" if self._cgroup is None else self._cgroup.path
+        watcher, watched = self._watcher(launch)
+        try:
+            order(self._starter, line, launch.descriptors(), cgroup=group, watcher=watched)
+        except OSError as error:
+            raise Refused("start", error.errno or errno.EIO) from error
+        for descriptor in (self._starter, *_distinct(launch.stdio)):
             os.close(descriptor)
         if watched >= 0:
             os.close(watched)
@@ -338,7 +387,7 @@ class Shim:
             finally:
                 act_as(launch.user)
             self._finish_door(launch)
-        return self._attend(launch, fault, watcher)
+        return self._attend(launch, watcher)
 
     def _watcher(self, launch: Launch) -> tuple[int, int]:
         """A channel over which the starter sends the listener of its filter; -1 where nothing is watched."""
@@ -369,7 +418,8 @@ class Shim:
 
     # --- the life of the run
 
-    def _attend(self, launch: Launch, fault: int, watcher: int = -1) -> dict[str, Any]:
+    def _attend(self, launch: Launch, watcher: int = -1) -> dict[str, Any]:
+        fault = self._fault
         ended = os.pidfd_open(self._started)
         watch = DirectoryWatch(self._keeper.directories)
         poll = select.poll()

@@ -1,4 +1,8 @@
-"""The forked process that becomes bubblewrap (or the command itself, where no sandbox was asked for)."""
+"""The forked process that becomes bubblewrap (or the command itself, where no sandbox was asked for).
+
+It is forked before the shim knows what for: a fork takes a millisecond, and there is time for it then. What is to be
+started comes over a socket: a line about this run, the line that the shim was sent, and the descriptors of both.
+"""
 
 from __future__ import annotations
 
@@ -7,46 +11,100 @@ import fcntl
 import os
 import select
 import sys
-from _socket import AF_UNIX, SCM_RIGHTS, SOCK_STREAM, SOL_SOCKET
+from _socket import AF_UNIX, CMSG_SPACE, MSG_CMSG_CLOEXEC, SCM_RIGHTS, SOCK_STREAM, SOL_SOCKET
 from _socket import socket as Socket
 
 from doorward.launcher import shim_signals
-from doorward.launcher.identity import become, become_root
-from doorward.launcher.launch import Launch
-from doorward.start_json import dumps
+from doorward.launcher.identity import become
+from doorward.launcher.launch import Launch, launch_from
+from doorward.named_tuple import NamedTuple
+from doorward.start_json import dumps, loads
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Container
+    from collections.abc import Container, Sequence
     from typing import NoReturn
 
 # Descriptors are moved up here before they are put at 0, 1, 2, ….
 _HIGH = 64
+# The first piece of a message must fit into the socket's buffer together with its descriptors.
+_PIECE = 1 << 15
+
+
+class Waiting(NamedTuple):
+    """What a starter has while it waits: the socket its orders come over, where bubblewrap is held, where it reports
+    and where a failure is told; the shim's pidfd, the signals the caller ignored, and whether the namespaces are ours
+    (or bubblewrap's)."""
+
+    orders: int
+    block: int
+    status: int
+    fault: int
+    shim: int
+    ignored: tuple[int, ...]
+    ours_first: bool
+
+    def live(self) -> NoReturn:
+        """The forked child's whole life."""
+        try:
+            close_all_but(self[:5])
+            _die_with(self.shim)
+            # what the way to bubblewrap takes, loaded while there is time
+            from doorward.launcher import name_files, syscalls  # noqa: F401
+
+            received = _received(self.orders)
+            if received is not None:
+                Starter(self, *received).start()
+        finally:
+            os._exit(1)
+
+
+def order(orders: int, line: bytes, descriptors: Sequence[int], *, cgroup: str = "", watcher: int = -1) -> None:
+    """Tells the starter behind `orders` what to start: the shim's own line and the descriptors that came with it,
+    the control group to join and the channel for the listener of its filter. Raises OSError if it is gone."""
+    about = dumps([cgroup, watcher >= 0]).encode() + b"\n" + line + b"\n"
+    numbers = (*descriptors, watcher) if watcher >= 0 else descriptors
+    channel = Socket(AF_UNIX, SOCK_STREAM, 0, orders)
+    try:
+        rights = b"".join(number.to_bytes(4, sys.byteorder) for number in numbers)
+        sent = channel.sendmsg([about[:_PIECE]], [(SOL_SOCKET, SCM_RIGHTS, rights)] if rights else [])
+        if sent < len(about):  # it closes its end once it has all, and then even nothing cannot be sent
+            channel.sendall(about[sent:])
+    finally:
+        channel.detach()
+
+
+def _received(orders: int) -> tuple[Launch, str, int] | None:
+    """The launch, the control group, the channel of the watcher; None if the shim has nothing to start."""
+    channel = Socket(AF_UNIX, SOCK_STREAM, 0, orders)
+    descriptors: list[int] = []
+    data = b""
+    while data.count(b"\n") < 2:
+        piece, ancillary, _, _ = channel.recvmsg(1 << 16, CMSG_SPACE(6 * 4), MSG_CMSG_CLOEXEC)
+        if not piece:
+            return None
+        data += piece
+        for _, _, rights in ancillary:
+            numbers = (rights[at : at + 4] for at in range(0, len(rights), 4))
+            descriptors += (int.from_bytes(number, sys.byteorder) for number in numbers)
+    about, line, _ = data.split(b"\n")
+    cgroup, watched = loads(about)
+    watcher = descriptors.pop() if watched else -1
+    return launch_from(line, descriptors), cgroup, watcher
 
 
 class Starter:
-    """The forked process that becomes bubblewrap (or the command itself, without a sandbox)."""
+    """The forked process once it knows what it becomes."""
 
-    def __init__(
-        self,
-        launch: Launch,
-        ours_first: bool,
-        block: int,
-        status: int,
-        fault: int,
-        shim: int,
-        ignored: tuple[int, ...],
-        cgroup: str = "",
-        watcher: int = -1,
-    ) -> None:
+    def __init__(self, waiting: Waiting, launch: Launch, cgroup: str, watcher: int) -> None:
         self._launch = launch
         self._plan = launch.plan
-        self._ours_first = ours_first
-        self._block = block
-        self._status = status
-        self._fault = fault
-        self._shim = shim
-        self._ignored = ignored
+        self._ours_first = waiting.ours_first
+        self._block = waiting.block
+        self._status = waiting.status
+        self._fault = waiting.fault
+        self._shim = waiting.shim
+        self._ignored = waiting.ignored
         self._cgroup = cgroup
         self._watcher = watcher
         self._step = "start"
@@ -54,7 +112,6 @@ class Starter:
     def start(self) -> NoReturn:
         """Never returns; a failure before exec goes to `fault` as one JSON object."""
         try:
-            become_root(self._launch.user)
             if self._cgroup:
                 from doorward.launcher.cgroups import join
 
@@ -72,27 +129,17 @@ class Starter:
             os._exit(1)
 
     def _bind_life(self) -> None:
-        self._die_with_the_shim()
         # a process group of its own: signals to the command's group never reach the shim
         os.setpgid(0, 0)
         terminal = self._launch.stdio.terminal
         if terminal is not None:
             os.tcsetpgrp(terminal, os.getpgrp())
 
-    def _die_with_the_shim(self) -> None:
-        from doorward.launcher.syscalls import die_with_parent
-
-        die_with_parent()
-        poll = select.poll()
-        poll.register(self._shim, select.POLLIN)
-        if poll.poll(0):
-            os._exit(1)  # the shim died before the request was made
-
     def _become_user(self) -> None:
         if self._launch.user is not None:
             self._step = "identity"
             become(self._launch.user)
-            self._die_with_the_shim()  # the request is lost with a change of identity (prctl(2))
+            _die_with(self._shim)  # the request is lost with a change of identity (prctl(2))
 
     def _become_command(self) -> NoReturn:
         argv = self._launch.argv
@@ -130,8 +177,11 @@ class Starter:
         self._become_user()
         self._step = "start"
         arguments = plan.arguments
-        if not self._ours_first and self._launch.network:
-            arguments = ("--unshare-net", *arguments)
+        if not self._ours_first:
+            assert plan.arguments_alone is not None  # the shim has seen to it
+            arguments = plan.arguments_alone
+            if self._launch.network:
+                arguments = ("--unshare-net", *arguments)
         sources = streams
         argv = [path, "--args", "3", "--json-status-fd", "4", "--block-fd", "5"]
         sources += (_memory("arguments", b"\0".join(map(os.fsencode, arguments))), self._status, self._block)
@@ -180,9 +230,7 @@ class Starter:
             from doorward.launcher.limits import set_kernel_limits
 
             self._step = "limits"
-            set_kernel_limits(
-                self._launch.limits, dict(self._launch.held), other_user=self._launch.user is not None
-            )
+            set_kernel_limits(self._launch.limits, dict(self._launch.held), other_user=self._launch.user is not None)
 
     def _prepare_mounts(self, streams: list[int]) -> None:
         """A mount namespace of ours: mounts the host makes later do not come in writable behind bubblewrap's
@@ -232,6 +280,17 @@ class Starter:
         close_all_but((*high, self._fault))
         for number, source in enumerate(high):
             os.dup2(source, number)
+
+
+def _die_with(shim: int) -> None:
+    """SIGKILL for this process when the shim ends; at once if it has (`shim` is its pidfd)."""
+    from doorward.launcher.syscalls import die_with_parent
+
+    die_with_parent()
+    poll = select.poll()
+    poll.register(shim, select.POLLIN)
+    if poll.poll(0):
+        os._exit(1)  # it died before the request was made
 
 
 def close_all_but(keep: Container[int]) -> None:

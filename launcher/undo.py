@@ -80,6 +80,8 @@ class Keeper:
         if watch.kind == "submodules":
             self._check_submodules(watch, root)
             return
+        if watch.kind != "repository" and not _begins(root, watch.name):
+            return  # nearly every name of nearly every run
         opened = _open_parent(root, watch.name)
         if opened is None:
             return
@@ -147,6 +149,17 @@ class _Opened:
 
 def _path(watch: Watch) -> str:
     return f"{watch.root.rstrip('/')}/{watch.name}"
+
+
+def _begins(root: int, name: str) -> bool:
+    """False if not even the first part of `name` is in the directory."""
+    try:
+        os.stat(name.partition("/")[0], dir_fd=root, follow_symlinks=False)
+    except FileNotFoundError:
+        return False
+    except OSError:
+        pass  # let the long way find out
+    return True
 
 
 def _open_parent(root: int, name: str) -> tuple[int, str] | None:

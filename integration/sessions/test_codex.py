@@ -7,6 +7,7 @@ and imported by every run of the tests.
 
 from __future__ import annotations
 
+import http.server
 import json
 import os
 import queue
@@ -18,7 +19,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from origin import HttpOrigin, QuietHandler
 
 CODEX = os.environ.get("DOORWARD_TEST_CODEX") or shutil.which("codex")
 DEADLINE = 60
@@ -29,10 +29,13 @@ SOURCES = ["cli", "vscode", "exec", "appServer"]
 pytestmark = pytest.mark.skipif(CODEX is None, reason="no codex on PATH, and DOORWARD_TEST_CODEX names none")
 
 
-class _Model(QuietHandler):
+class _Model(http.server.BaseHTTPRequestHandler):
     """Answers every request of the Responses API with the same message."""
 
     protocol_version = "HTTP/1.1"
+
+    def log_message(self, *_: object) -> None:
+        """Quiet."""
 
     def do_POST(self) -> None:
         self.rfile.read(int(self.headers.get("content-length") or 0))
@@ -46,7 +49,11 @@ class _Model(QuietHandler):
                 {"type": "response.completed", "response": {"id": "1", "usage": usage}},
             )
         )
-        self.answer(body, "text/event-stream")
+        self.send_response(200)
+        self.send_header("content-type", "text/event-stream")
+        self.send_header("content-length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
 
 
 class AppServer:
@@ -102,11 +109,13 @@ class AppServer:
 @pytest.fixture
 def codex(tmp_path: Path) -> Iterator[Any]:
     """Starts an app server whose home is the folder given; all end with the test."""
-    server = HttpOrigin(_Model)
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), _Model)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
     started: list[AppServer] = []
 
     def start(home: Path) -> AppServer:
-        started.append(AppServer(home, server.port))
+        started.append(AppServer(home, server.server_address[1]))
         return started[-1]
 
     try:
@@ -114,7 +123,9 @@ def codex(tmp_path: Path) -> Iterator[Any]:
     finally:
         for each in started:
             each.close()
-        server.close()
+        server.shutdown()
+        server.server_close()
+        thread.join()
 
 
 def test_codex_lists_and_reads_our_sessions(doorward: Any, codex: Any, tmp_path: Path) -> None:

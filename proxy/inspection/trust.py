@@ -86,8 +86,7 @@ def _java_store(bundle: bytes, password: str | None) -> bytes:
         except ValueError:
             continue  # old roots are not all as RFC 5280 wants them
     if password is None:
-        encryption = serialization.NoEncryption()
-    else:
-        encryption = serialization.BestAvailableEncryption(password.encode("ascii"))
-    made: bytes = make(entries, encryption)
+        made: bytes = make(entries, serialization.NoEncryption())
+        return made
+    made = make(entries, serialization.BestAvailableEncryption(password.encode("ascii")))
     return made

@@ -78,10 +78,12 @@ def held(*_):
 class Seed:
     namespaces = 0
     user = None
+    captured = False
+    terminal = True
     def discard(self):
         pass
 
-linux.plant = lambda namespaces, user=None: Seed()
+linux.plant = lambda *_, **__: Seed()
 linux.ShimProcess = held
 configuration._unread_file = lambda *_: None  # what lies above the temporary folder is not of this test
 from doorward.__main__ import main
