@@ -26,6 +26,7 @@ _MOUNTED: Final = ("Device or resource busy", "device or resource busy", "EBUSY"
 _QUOTED: Final = re.compile(r"'([^'\n]+)'|\"([^\"\n]+)\"|`([^`'\n]+)['`]|\u2018([^\u2019\n]+)\u2019")
 _BARE: Final = re.compile(r"[^\s'\"`:,;()<>\u2018\u2019]+")
 _MOST_LINES: Final = 20
+_NAME_MAX: Final = 255  # <linux/limits.h>; what is longer was no path
 
 
 def hint(ended: Ended, policy: SandboxPolicy) -> Hint | None:
@@ -89,7 +90,7 @@ def _paths(line: str, ended: Ended) -> Iterator[str]:
     for word in (*quoted, *reversed(bare)):
         path = os.path.normpath(os.path.join(ended.cwd, os.path.expanduser(word)))
         folder, name = os.path.split(path)
-        if name and os.path.isdir(folder):
+        if 0 < len(name.encode("utf-8", "surrogatepass")) <= _NAME_MAX and os.path.isdir(folder):
             yield os.path.join(os.path.realpath(folder), name)
 
 
