@@ -22,7 +22,8 @@ class RunInspection:
     """Made before the sandbox is; the worker comes up meanwhile."""
 
     def __init__(self, inspection: Inspection, proxy: ProxyProcess, *, other_user: bool = False) -> None:
-        """`other_user`: the command's cannot look into this home. Raises UsageError for a credential that cannot be had, EngineError where the worker cannot be started."""
+        """`other_user`: the command's cannot look into this home. Raises UsageError for a credential that cannot be
+        had, EngineError where the worker cannot be started."""
         self._inspection = inspection
         self._other_user = other_user
         self._brokered = Brokering().of(inspection.credentials, os.environ)

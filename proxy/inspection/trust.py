@@ -87,6 +87,6 @@ def _java_store(bundle: bytes, password: str | None) -> bytes:
             continue  # old roots are not all as RFC 5280 wants them
     if password is None:
         made: bytes = make(entries, serialization.NoEncryption())
-        return made
-    made = make(entries, serialization.BestAvailableEncryption(password.encode("ascii")))
+    else:
+        made = make(entries, serialization.BestAvailableEncryption(password.encode("ascii")))
     return made
