@@ -88,7 +88,11 @@ def _paths(line: str, ended: Ended) -> Iterator[str]:
         if "/" in word or word.startswith(".") or os.path.lexists(os.path.join(ended.cwd, word))
     ]  # fmt: skip
     for word in (*quoted, *reversed(bare)):
-        path = os.path.normpath(os.path.join(ended.cwd, os.path.expanduser(word)))
+        if "\0" in word:
+            continue
+        if word.startswith("~/"):
+            word = os.path.expanduser(word)
+        path = os.path.normpath(os.path.join(ended.cwd, word))
         folder, name = os.path.split(path)
         if 0 < len(name.encode("utf-8", "surrogatepass")) <= _NAME_MAX and os.path.isdir(folder):
             yield os.path.join(os.path.realpath(folder), name)

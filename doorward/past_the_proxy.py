@@ -96,7 +96,7 @@ def _socks(ended: Ended, why: str) -> Hint | None:
 
 
 def _loopback(port: str, ended: Ended) -> Hint | None:
-    if not port:
+    if not port or not 0 < int(port) < 1 << 16:
         return Hint("loopback", f"{_ELSEWHERE}. --allow-loopback PORT {_APPEARS}", "--allow-loopback PORT")
     number = int(port)
     if ended.loopback is None or number in ended.loopback:

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from doorward.hints import Ended
@@ -72,6 +72,8 @@ def test_what_is_too_long_for_a_name_was_no_path(policy: SandboxPolicy) -> None:
 
 
 @settings(max_examples=60)
+@example("~\0", "'~\0x' ~nobody/\0")
+@example("\ud800/", "'\udcff/\ud800'")
 @given(st.text(st.characters(codec=None), max_size=40), st.text("'\"`/.~ \0:\udcff", max_size=40))
 def test_no_output_is_more_than_it_can_take(before: str, after: str) -> None:
     policy = SandboxPolicy(Mode.WORKSPACE_WRITE, "/usr/share", "/nonexistent/home", "/nonexistent/cache")

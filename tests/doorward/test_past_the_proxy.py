@@ -176,6 +176,11 @@ def test_what_is_granted_is_not_advised() -> None:
     assert gone is not None and "nothing listens on its port 8080 now" in gone
 
 
+def test_a_number_that_is_no_port_is_not_advised() -> None:
+    said = hint("connect ECONNREFUSED 127.0.0.1:99999\n")
+    assert said is not None and "99999" not in said and "--allow-loopback PORT " in said
+
+
 def test_a_port_that_only_the_command_tells() -> None:
     refused = "ConnectionRefusedError: [Errno 111] Connection refused\n"
     one = hint_of(Ended(("sh", "-c", "psql -h 127.0.0.1:5432"), "/", refused))
