@@ -69,5 +69,6 @@ def trusting(variables: Mapping[str, str], bundle: str, java: str) -> dict[str, 
 
 
 def java_words(store: str) -> str:
-    """What of JAVA_TOOL_OPTIONS names a trust store."""
-    return " ".join(f"-D{name}={value}" for name, value in (("javax.net.ssl.trustStore", store), *_JAVA))
+    """What of JAVA_TOOL_OPTIONS names a trust store. Words with blanks are quoted there (java(1))."""
+    words = [f"-D{name}={value}" for name, value in (("javax.net.ssl.trustStore", store), *_JAVA)]
+    return " ".join(f'"{word}"' if len(word.split()) > 1 else word for word in words)

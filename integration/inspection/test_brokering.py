@@ -104,19 +104,30 @@ def test_plain_http_carries_no_credential(run: Any, start: Any) -> None:
 def test_basic_query_cookie_and_another_header(run: Any, start: Any) -> None:
     server = start.server("api.test")
     there = f"https://api.test:{server.port}"
-    basic = f'curl -sS -o /dev/null -u "me:$API_TOKEN" {there}/'
-    ran = run(*options(server, 'place = "basic"'), "--", "sh", "-c", basic, env={"API_TOKEN": TOKEN})
-    assert ran.status == 0, ran.output + ran.err
-    assert base64.b64decode(server.seen[-1][2]["Authorization"].split()[1]).decode() == f"me:{TOKEN}"
-    query = f'curl -sS -o /dev/null "{there}/?key=$API_TOKEN"'
-    run(*options(server, 'place = "query"', 'name = "key"'), "--", "sh", "-c", query, env={"API_TOKEN": TOKEN})
-    assert server.seen[-1][1] == f"/?key={TOKEN}"
-    cookie = f'curl -sS -o /dev/null -b "a=b; sid=$API_TOKEN" {there}/'
-    run(*options(server, 'place = "cookie"', 'name = "sid"'), "--", "sh", "-c", cookie, env={"API_TOKEN": TOKEN})
-    assert server.seen[-1][2]["Cookie"] == f"a=b; sid={TOKEN}"
-    header = f'curl -sS -o /dev/null -H "X-Api-Key: $API_TOKEN" {there}/'
-    run(*options(server, 'name = "X-Api-Key"'), "--", "sh", "-c", header, env={"API_TOKEN": TOKEN})
-    assert server.seen[-1][2]["X-Api-Key"] == TOKEN
+    places = {"BASIC": "basic", "QUERY": "query", "COOKIE": "cookie", "HEADER": "header"}
+    names = {"QUERY": "key", "COOKIE": "sid", "HEADER": "X-Api-Key"}
+    tokens = {name: f"{name}{TOKEN}" for name in places}
+    given: list[str] = []
+    for name, place in places.items():
+        more = f', name = "{names[name]}"' if name in names else ""
+        table = f'{{env = "{name}", hosts = ["api.test:{server.port}"], place = "{place}"{more}}}'
+        given += ["-c", f"credentials.{name}={table}"]
+    script = "; ".join(
+        f"curl -sS -o /dev/null {words}"
+        for words in (
+            f'-u "me:$BASIC" {there}/',
+            f'"{there}/?key=$QUERY"',
+            f'-b "a=b; sid=$COOKIE" {there}/',
+            f'-H "X-Api-Key: $HEADER" {there}/',
+        )
+    )
+    ran = run(*given, "--allow", f"api.test:{server.port}", "--", "sh", "-c", script, env=tokens)
+    assert ran.status == 0 and len(server.seen) == 4, ran.output + ran.err
+    basic, query, cookie, header = server.seen
+    assert base64.b64decode(basic[2]["Authorization"].split()[1]).decode() == f"me:{tokens['BASIC']}"
+    assert query[1] == f"/?key={tokens['QUERY']}"
+    assert cookie[2]["Cookie"] == f"a=b; sid={tokens['COOKIE']}"
+    assert header[2]["X-Api-Key"] == tokens["HEADER"]
 
 
 def test_a_file_that_holds_one_cannot_be_read_inside(run: Any, start: Any) -> None:
