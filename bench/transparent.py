@@ -26,13 +26,14 @@ CLIENT = r"""
 import json, socket, struct, sys, time
 port, rounds = int(sys.argv[1]), int(sys.argv[2])
 clock = time.perf_counter
-kinds = ('captured', 'connect', 'dns', 'first name', 'refused name', 'refused', 'refused through the proxy')
+kinds = ('captured', 'connect', 'dns', 'first name', 'refused name', 'refused', 'refused through the proxy', 'datagram')
 times = {kind: [] for kind in kinds}
 address = socket.gethostbyname('a.test')
 def query(number, name):
     labels = b''.join(bytes([len(each)]) + each for each in name.encode().split(b'.'))
     return struct.pack('>HHHHHH', number, 256, 1, 0, 0, 0) + labels + b'\0' + struct.pack('>HH', 1, 1)
 dns = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); dns.connect(('127.0.0.1', 53)); dns.settimeout(10)
+udp = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); udp.connect(('192.0.2.1', 9)); udp.settimeout(10)
 def talk(s):
     s.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     s.sendall(b'hello'); assert s.recv(9) == b'hello'
@@ -55,6 +56,9 @@ for number in range(rounds + 5):
     try: s.recv(1)
     except OSError: pass
     took['refused'] = clock() - t; s.close()
+    t = clock()
+    try: udp.send(b'x'); udp.recv(1)
+    except ConnectionRefusedError: took['datagram'] = clock() - t
     t = clock(); s, head = ask('a.test:1'); took['refused through the proxy'] = clock() - t; s.close()
     if number >= 5:
         for name in took: times[name].append(took[name] * 1000)
@@ -147,6 +151,7 @@ def measure(rounds: int, runs: int) -> dict[str, tuple[float, float | None]]:
         "refusal of a new name, likewise": (middle["refused name"], 0.3),
         "refused, captured": (middle["refused"], 100),
         "refused, through the HTTP proxy": (middle["refused through the proxy"], None),
+        "refused datagram, on a port that a rule relays": (middle["datagram"], 100),
         "set-up of routes, nftables, sockets": (_median(SET_UP, runs), 8),
     }
     for others, descriptors in ((4, 16), (40, 16), (200, 16), (40, 500)):
@@ -177,7 +182,9 @@ def _inside(port: int, rounds: int) -> dict[str, list[float]]:
     with _scratch() as scratch:
         hosts = 'network.hosts={"a.test" = "127.0.0.1"}'
         python = ["/usr/bin/env", "python3", "-c", CLIENT, str(port), str(rounds)]
-        words, env = _doorward(scratch, "--allow", f"**.a.test:{port}", "-c", hosts, "--", *python)
+        words, env = _doorward(
+            scratch, "--allow", f"**.a.test:{port}", "--allow", "udp:a.test:9", "-c", hosts, "--", *python
+        )
         os.mkdir(f"{scratch}/work")
         done = subprocess.run(words, env=env, cwd=f"{scratch}/work", capture_output=True, timeout=300, check=False)
         if done.returncode:

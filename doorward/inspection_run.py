@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from doorward.hint import Hint
+    from doorward.inner_environment import InnerEnvironment
     from doorward.inspection_settings import Inspection
     from doorward.proxy_process import ProxyProcess
 
@@ -43,11 +44,14 @@ class RunInspection:
             self._process.await_ready()
             self._ready = True
 
-    def environment(self, variables: Mapping[str, str]) -> dict[str, str]:
-        """The command's variables, with where to find whom to trust."""
+    def inside(self, inner: InnerEnvironment) -> InnerEnvironment:
+        """The command's environment, with where to find whom to trust, and with placeholders."""
         java = "" if self._other_user or not os.path.exists(self._inspection.java) else self._inspection.java
-        found = trusting(variables, self._inspection.bundle, java)
-        return {**found, **self._brokered.placeholders}
+        placeholders = self._brokered.placeholders
+        variables = {**trusting(inner.variables, self._inspection.bundle, java), **placeholders}
+        return inner._replace(
+            variables=variables, withheld=tuple(name for name in inner.withheld if name not in placeholders)
+        )
 
     def heard(self, event: Mapping[str, Any]) -> None:
         """Something the door told."""

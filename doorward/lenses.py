@@ -165,6 +165,9 @@ def _proxy_door(turn: Turn) -> Door:
     for record in allowed:
         by = f" by the rule {record.get('rule')}" if record.get("rule") else ""
         why.append(f"{record.get('host')}:{record.get('port')} was allowed{by}")
+    why += [
+        f"the credential {name} was put into requests to {where} ({place})" for name, where, place in turn.credentials
+    ]
     did = "refused" if refused else "allowed" if allowed or turn.unfinished else "passed"
     if not why:
         why.append("nothing asked to reach anything")

@@ -137,8 +137,8 @@ def plan_for(options: Mapping[str, Any], env: Mapping[str, str]) -> Plan:
 def _without_the_key(sandbox: SandboxPolicy, home: Home) -> SandboxPolicy:
     """No command reads the key that inspection signs with, whichever run made it. Another user could not anyway."""
     private = f"{home.path}/inspect/private"
-    unconfined = sandbox.mode in (Mode.DANGER_FULL_ACCESS, Mode.UNCONFINED)
-    if unconfined or sandbox.user is not None or not os.path.isdir(private):
+    open_anyway = sandbox.mode in (Mode.DANGER_FULL_ACCESS, Mode.UNCONFINED)
+    if sandbox.user is not None or open_anyway or not os.path.isdir(private):
         return sandbox
     return sandbox._replace(deny_read=(*sandbox.deny_read, private))
 

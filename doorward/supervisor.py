@@ -285,7 +285,7 @@ class Supervisor:
             )
             inner = inner._replace(variables=confinement.environment(inner.variables))
             if self._inspection is not None:
-                inner = inner._replace(variables=self._inspection.environment(inner.variables))
+                inner = self._inspection.inside(inner)
             if self._proxy is not None and not self._plan.sandbox.door.transparent:
                 from doorward.git_over_ssh import git_ssh_command  # where the proxy is the only way out
 

@@ -1,6 +1,7 @@
-"""The sandbox for real: as whoever runs the tests and, when that is root, as an ordinary user too.
+"""The installed `doorward` and an origin, for every folder that has no special ones (`scaffolding/`).
 
-Used by `sandbox/` and `escape/`.
+And the sandbox for real, for `sandbox/` and `escape/`: as whoever runs the tests and, when that is root, as an ordinary
+user too.
 """
 
 import json
@@ -15,6 +16,8 @@ import uuid
 from pathlib import Path
 
 import pytest
+from doorward_command import Doorward
+from origin import Origin
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent
@@ -241,3 +244,17 @@ def caller_sandbox(request, _machine):
 def temporary_sandbox(request, _machine):
     """A sandbox whose workspace lies below /tmp."""
     return Sandbox(_make(request, "/tmp"), None if request.param == "caller" else ORDINARY)
+
+
+@pytest.fixture
+def doorward(tmp_path):
+    """A doorward with nothing in its home yet."""
+    return Doorward(tmp_path)
+
+
+@pytest.fixture
+def origin():
+    """An origin that answers `hello`."""
+    served = Origin()
+    yield served
+    served.close()

@@ -11,7 +11,7 @@ from doorward.launcher.interface import Mode, SandboxPolicy
 from doorward.launcher.mounts import Entry, Kind, MountPlan, Origin, parents, plan_mounts
 from doorward.launcher.protected import Watch, absent, protect
 from doorward.launcher.rules import PathRule, Rules, is_below
-from doorward.launcher.unix_sockets import bound_paths, socket_directories, sockets_in
+from doorward.launcher.unix_sockets import beyond_reach, bound_paths, socket_directories, sockets_in
 from doorward.named_tuple import NamedTuple
 
 # What a distribution keeps below /run although programs need it to start (NixOS).
@@ -70,7 +70,7 @@ def survey(
     if plan.visible(questions) and os.path.isdir(questions):
         entries.append(Entry(questions, Kind.HIDDEN, Origin.GENERAL))
         _pin_above(questions, entries)
-    sockets = _hide_sockets(plan, rules, roots, unix_table)
+    sockets = _hide_sockets(plan, rules, roots, unix_table, uid)
     entries.extend(sockets)
 
     plan = plan_mounts(entries)
@@ -166,17 +166,23 @@ def _pin_above(path: str, entries: list[Entry]) -> None:
     entries.extend(Entry(above, Kind.PIN) for above in parents(path))
 
 
-def _hide_sockets(plan: MountPlan, rules: Rules, roots: list[str], table: bytes | None) -> list[Entry]:
+def _hide_sockets(
+    plan: MountPlan, rules: Rules, roots: list[str], table: bytes | None, uid: int
+) -> list[Entry]:
     if table is None:
         with open("/proc/net/unix", "rb") as file:
             table = file.read()
     hidden: list[Entry] = []
     shown = plan.shown_in()
+    by_root = os.geteuid() == 0  # whose look goes further than the command's
     for directory in socket_directories(bound_paths(table), (rules.workspace, *roots)):
         if not plan.visible(directory) and directory not in shown:
             continue
         # every socket there, since one may have been renamed or linked after it was bound
-        for path in sockets_in(directory):
+        there = sockets_in(directory)
+        if there and by_root and beyond_reach(directory, uid):
+            continue
+        for path in there:
             if path not in rules.sockets and plan.visible(path):
                 hidden.append(Entry(path, Kind.HIDDEN, Origin.GENERAL, directory=False))
     return hidden

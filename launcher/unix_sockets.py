@@ -7,6 +7,7 @@ So the listed paths name directories to look into, and relative ones are put to 
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 
@@ -66,6 +67,34 @@ def sockets_in(directory: str) -> list[str]:
             ]
     except OSError:
         return []
+
+
+def beyond_reach(directory: str, uid: int) -> bool:
+    """Whether nobody but its owner can enter `directory`, or one above it, and that is not `uid`. Root sees into it all
+    the same; a command of root's has no capability, and in its user namespace nothing could be mounted there."""
+    groups = {os.getegid(), *os.getgroups()} if uid == os.geteuid() else None
+    at = directory
+    while True:
+        try:
+            found = os.stat(at)
+        except OSError:
+            return False
+        if found.st_uid != uid and not found.st_mode & stat.S_IXOTH:
+            if not found.st_mode & stat.S_IXGRP:  # nor can an access list let anyone in: these bits are its mask
+                return True
+            if groups is not None and found.st_gid not in groups and not _has_access_list(at):
+                return True
+        if at == "/":
+            return False
+        at = os.path.dirname(at)
+
+
+def _has_access_list(path: str) -> bool:
+    try:
+        os.getxattr(path, "system.posix_acl_access")
+    except OSError as error:
+        return error.errno not in (errno.ENODATA, errno.ENOTSUP)
+    return True
 
 
 def _working_directories() -> list[str]:

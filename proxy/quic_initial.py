@@ -33,6 +33,7 @@ _LABEL: Final = {VERSION_1: b"quic ", VERSION_2: b"quicv2 "}
 _TAG: Final = 16  # bytes of AES-GCM's tag, and of the sample for header protection
 _PADDING, _PING, _ACK, _ACK_ECN, _CRYPTO, _CLOSE = 0x00, 0x01, 0x02, 0x03, 0x06, 0x1C
 _RECORD: Final = 1 << 14
+_CONTRADICT: Final = "the pieces of its ClientHello contradict each other"
 
 
 class Malformed(Exception):
@@ -146,6 +147,11 @@ class Hello:
 
     def _take(self, offset: int, piece: bytes) -> None:
         end = offset + len(piece)
+        if self.found is not None:  # what comes behind a hello is not looked at, as over TCP
+            kept = self._bytes[offset:end]
+            if kept != piece[: len(kept)]:
+                raise Malformed(_CONTRADICT)
+            return
         if end > self._cap:
             raise Malformed(f"its ClientHello is larger than {self._cap} bytes")
         if end > len(self._bytes):
@@ -156,7 +162,7 @@ class Hello:
         if any(there):
             before = self._bytes[offset:end]
             if any(known and old != new for known, old, new in zip(there, before, piece, strict=True)):
-                raise Malformed("the pieces of its ClientHello contradict each other")
+                raise Malformed(_CONTRADICT)
         self._bytes[offset:end] = piece
         self._there[offset:end] = b"\1" * len(piece)
 
@@ -174,6 +180,7 @@ class Hello:
         found = reader.feed(b"".join(b"\x16\x03\x01" + len(piece).to_bytes(2, "big") + piece for piece in pieces))
         if isinstance(found, ClientHello):
             self.found = found
+            self._bytes, self._there = message, bytearray()
         elif not isinstance(found, NeedMore):
             raise Malformed(f"its ClientHello is not to be trusted: {getattr(found, 'sentence', 'it is none')}")
 

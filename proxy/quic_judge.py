@@ -26,7 +26,10 @@ WITHOUT_LIBRARY: Final = (
     "its ClientHello cannot be read without the Python package cryptography (pip install 'doorward[quic]')"
 )
 _ATTEMPTS: Final = 8  # connections of one flow
+_UNFINISHED: Final = 2  # of them, whose hello is not whole
 _HELD: Final = 16  # datagrams
+_HELD_BYTES: Final = 32 * 1024
+_LONGEST_HELLO: Final = 16 * 1024  # bytes; with post-quantum keys they have about 2,000
 _LONG: Final = 0x80
 
 
@@ -71,7 +74,7 @@ class DatagramJudge:
             return [*held, data]
         if not initial and self._agreed:
             return [data]  # of a connection that was judged, while another one begins
-        if len(self._held) < _HELD:
+        if len(self._held) < _HELD and sum(map(len, self._held)) + len(data) <= _HELD_BYTES:
             self._held.append(data)
         return []
 
@@ -101,9 +104,10 @@ class DatagramJudge:
             raise Malformed("its first packet cannot be read")
         attempt = self._attempts.get(begun)
         if attempt is None:
-            if len(self._attempts) >= _ATTEMPTS:
+            unfinished = sum(hello.found is None for hello in self._attempts.values())
+            if len(self._attempts) >= _ATTEMPTS or unfinished >= _UNFINISHED:
                 raise Malformed("it begins too many connections")
-            attempt = self._attempts[begun] = Hello(self._limits.hello)
+            attempt = self._attempts[begun] = Hello(min(self._limits.hello, _LONGEST_HELLO))
         known = attempt.found
         try:
             attempt.feed(frames)

@@ -44,13 +44,14 @@ FLOWS: Final = 256
 
 _REFUSALS: Final = 1024  # destinations whose refusal is on record
 _QUEUED: Final = 16  # datagrams of a flow that is still being opened
+_QUEUED_BYTES: Final = 128 * 1024
 _A_TURN: Final = 64
 
 
 class _Flow:
     """One sender and one destination. `upstream` is None while it is opened."""
 
-    __slots__ = ("account", "datagram", "heard", "judge", "more", "queue", "upstream")
+    __slots__ = ("account", "datagram", "ended", "heard", "judge", "more", "queue", "upstream")
 
     def __init__(self, datagram: Datagram, now: float) -> None:
         self.datagram = datagram  # the way back
@@ -58,6 +59,7 @@ class _Flow:
         self.upstream: _socket.socket | None = None
         self.account: Account | None = None
         self.judge: DatagramJudge | None = None
+        self.ended = False
         self.more: Promise[None] | None = None  # set while more of the queue is waited for
         self.heard = now
 
@@ -101,7 +103,7 @@ class UdpRelay:
         self._flows.move_to_end(key)
         flow.heard = self._server.loop.now
         if flow.upstream is None:
-            if len(flow.queue) < _QUEUED:
+            if len(flow.queue) < _QUEUED and sum(map(len, flow.queue)) + len(datagram.data) <= _QUEUED_BYTES:
                 flow.queue.append(datagram.data)
                 if flow.more is not None:
                     flow.more.set(None)
@@ -150,7 +152,7 @@ class UdpRelay:
                 try:
                     addresses = await server.way.resolver.resolve(host, server.policy.limits.resolve_time)
                 except (LookupFailed, LookupTimedOut) as error:
-                    self._failed(flow, decision, str(error))
+                    await self._failed(flow, decision, str(error))
                     flow.datagram.refuse(server, self._port)
                     return False
             verdict = rules.judge(decision, addresses)
@@ -158,9 +160,13 @@ class UdpRelay:
         if decision.effect is not Effect.ALLOW:
             await self._refuse(flow, sent_to, decision)
             return False
+        if _is_over(flow):  # there were too many meanwhile
+            return False
         account = flow.account = self._account(flow, decision)
         await server.sink.submit(server.run, [account.opened()]).wait()
         account.closed_by = "proxy"
+        if _is_over(flow):
+            return False
         for ip in addresses:
             family = _socket.AF_INET if ip.version == 4 else _socket.AF_INET6
             sock = _socket.socket(family, _socket.SOCK_DGRAM | _socket.SOCK_NONBLOCK | _socket.SOCK_CLOEXEC)
@@ -284,11 +290,11 @@ class UdpRelay:
         if sent_to in self._refused:
             self._refused[sent_to] = True
 
-    def _failed(self, flow: _Flow, decision: Decision, why: str) -> None:
+    async def _failed(self, flow: _Flow, decision: Decision, why: str) -> None:
         account = self._account(flow, decision)
         account.closed_by = "proxy"
         account.error = f"dns-failed: {why}"
-        self._server.sink.post(self._server.run, [account.closed(self._server.loop.now)])
+        await self._server.sink.submit(self._server.run, [account.closed(self._server.loop.now)]).wait()
 
     def _account(self, flow: _Flow, decision: Decision) -> Account:
         account = Account(decision, PROTOCOL, "", self._server.loop.now)
@@ -298,6 +304,7 @@ class UdpRelay:
 
     def _end(self, flow: _Flow) -> None:
         """Close it, and keep its record; harmless a second time."""
+        flow.ended = True
         upstream, flow.upstream = flow.upstream, None
         account, flow.account = flow.account, None
         if upstream is not None:
@@ -308,6 +315,11 @@ class UdpRelay:
     def _host(self, ip: IP) -> Host:
         name = None if self._server.stand_ins is None else self._server.stand_ins.name_of(ip)
         return address_host(ip) if name is None else Name(name)
+
+
+def _is_over(flow: _Flow) -> bool:
+    """Whether it ended while something was waited for."""
+    return flow.ended
 
 
 async def serve_relayed(server: Server, sock: _socket.socket, watch: Watch, port: int) -> None:

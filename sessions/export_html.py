@@ -198,6 +198,8 @@ def _network(turn: Turn) -> Iterator[str]:
         cells = (group.connections, group.bytes_up, group.bytes_down, group.first.get("rule"))
         yield f"<tr><td>{_text(_place(group.first))}</td>{''.join(f'<td>{_text(cell)}</td>' for cell in cells)}</tr>"
     yield "</table>\n"
+    for name, where, place in list(turn.credentials)[:PLACES]:
+        yield f"<p>the credential {_text(name)} was put into requests to {_text(where)} ({_text(place)})</p>\n"
 
 
 def _output(home: Home, turn: Turn) -> Iterator[str]:

@@ -189,6 +189,8 @@ def _network(turn: Turn, paint: Paint) -> Iterator[str]:
     for group in groups[:PLACES]:
         yield f"    {_traffic(group, paint)}\n"
     yield from _rest(len(groups))
+    for name, where, place in list(turn.credentials)[:PLACES]:
+        yield f"    the credential {_text(name)} was put into requests to {_text(where)} ({_text(place)})\n"
     if turn.unfinished:
         count = len(turn.unfinished)
         places = sorted({_place(record) for record in turn.unfinished.values()})

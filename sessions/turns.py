@@ -69,6 +69,9 @@ class Turn:
         self.refused: dict[tuple[Any, ...], Refused] = {}
         self.unfinished: dict[tuple[Any, ...], JsonObject] = {}
         """Connections that were opened and whose end is not recorded, by their id."""
+        self.credentials: dict[tuple[str, str, str], int] = {}
+        """Credentials that were put into requests: their name, where they went, and at which place of the request; with
+        the number of connections."""
         self.answers: list[JsonObject] = []
         """What was answered when somebody was asked."""
         self.beside: list[JsonObject] = []
@@ -116,6 +119,10 @@ class Turn:
                 self.said.append((kind.partition("_")[0], text[:SAID_LIMIT]))
         elif kind == "connection_opened":
             self.unfinished[_key(payload, "connection")] = payload
+        elif kind == "credential_used":
+            where = f"{payload.get('host')}:{payload.get('port')}"
+            used = str(payload.get("credential")), where, str(payload.get("place"))
+            self.credentials[used] = self.credentials.get(used, 0) + 1
         elif kind == "approval_answered":
             self.answers.append(payload)
         elif kind in ("review", "hook_ended", "hook_refused"):

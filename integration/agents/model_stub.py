@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import http.server
 import json
-import threading
 from typing import Any
+
+from origin import HttpOrigin, QuietHandler
 
 
 class ModelStub:
@@ -15,41 +15,27 @@ class ModelStub:
         self.requests: list[dict[str, Any]] = []
         stub = self
 
-        class Handler(http.server.BaseHTTPRequestHandler):
+        class Handler(QuietHandler):
             protocol_version = "HTTP/1.1"
 
-            def log_message(self, format: str, *args: object) -> None:
-                pass
-
             def do_GET(self) -> None:
-                self._send(b'{"models": []}', "application/json")
+                self.answer(b'{"models": []}')
 
             def do_POST(self) -> None:
                 body = self.rfile.read(int(self.headers["content-length"]))
                 stub.requests.append(json.loads(body))
                 number = len(stub.requests)
                 item = script[number - 1] if number <= len(script) else _said("done")
-                self._send(_events(number, item), "text/event-stream")
+                self.answer(_events(number, item), "text/event-stream")
 
-            def _send(self, data: bytes, kind: str) -> None:
-                self.send_response(200)
-                self.send_header("content-type", kind)
-                self.send_header("content-length", str(len(data)))
-                self.end_headers()
-                self.wfile.write(data)
-
-        self._server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self._server.server_address[1]}/v1"
-        self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
+        self._server = HttpOrigin(Handler)
+        self.url = f"http://127.0.0.1:{self._server.port}/v1"
 
     def __enter__(self) -> ModelStub:
-        self._thread.start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join(10)
+        self._server.close()
 
     def outputs(self) -> dict[str, str]:
         """What the agent told the model that each call had returned."""

@@ -53,7 +53,7 @@ def test_nobody_in_time_means_no(doorward: Any, observation: Any) -> None:
     asked = doorward.question()
     seen = observation(process)
     assert seen["exit_code"] == 126 and seen["refusals"][0]["reason"] == "not_answered"
-    assert doorward("approvals", "allow", asked["id"]).returncode == 2
+    assert doorward("approvals", "allow", asked["id"]).status == 2
     answers = [line["payload"] for line in doorward.lines(seen["session"]) if "answer" in line["payload"]]
     assert [each["answer"] for each in answers] == ["nobody"]
 
@@ -72,7 +72,7 @@ def test_the_question_of_a_run_that_ended_disappears(doorward: Any, number: int)
     process.communicate(timeout=60)
     assert doorward.waiting() == []
     done = doorward("approvals", "allow", asked["id"])
-    assert done.returncode == 2 and "there is no question" in done.stderr
+    assert done.status == 2 and "there is no question" in done.err
     assert os.listdir(doorward.home / "approvals") == []
 
 
@@ -141,7 +141,7 @@ def test_always_writes_the_rule_that_was_shown(doorward: Any, observation: Any) 
     rule = 'prefix_rule(pattern=["rm", "-f", "a"], decision="allow")'
     assert asked["rule"] == rule
     done = doorward("approvals", "allow", "--always", asked["id"])
-    assert done.returncode == 0 and rule in done.stderr
+    assert done.status == 0 and rule in done.err
     assert observation(process)["exit_code"] == 0
     file = doorward.home / "rules" / "default.rules"
     assert file.read_text() == f"{rule}\n" and file.stat().st_mode & 0o777 == 0o600
@@ -169,7 +169,7 @@ def test_always_is_not_offered_for_a_network_tool(doorward: Any, observation: An
     asked = doorward.question()
     assert asked["rule"] is None and "network tool" in asked["rule_note"]
     done = doorward("approvals", "allow", "--always", asked["id"])
-    assert done.returncode == 2 and "network tool" in done.stderr
+    assert done.status == 2 and "network tool" in done.err
     assert not (doorward.home / "rules" / "default.rules").exists()
     doorward.answer("deny", asked["id"])
     assert observation(process)["exit_code"] == 126
@@ -179,8 +179,8 @@ def test_an_approved_command_has_not_opened_the_network(doorward: Any, origin: A
     """P-PP-18"""
     (doorward.home / "rules").mkdir(mode=0o700)
     (doorward.home / "rules" / "house.rules").write_text('prefix_rule(pattern=["curl"], decision="prompt")\n')
-    fetch = ("curl", "-sS", "-o", "/dev/null", "-w", "%{http_code}", origin.url)
-    process = doorward.start("run", "--json", "--allow", "allowed.test", *origin.pin, "--", *fetch)
+    fetch = ("curl", "-sS", "-o", "/dev/null", "-w", "%{http_code}", origin.url())
+    process = doorward.start("run", "--json", "--allow", "allowed.test", *origin.pin(), "--", *fetch)
     asked = doorward.question()
     assert asked["kind"] == "shell" and "house.rules:1" in asked["why"][0]
     doorward.answer("allow", "--session", asked["id"])
@@ -204,11 +204,11 @@ def test_the_sandboxed_side_cannot_answer(doorward: Any, observation: Any) -> No
         path = f"{folder}/approvals/{asked['id']}.sock"
         knock = ("curl", "-sS", "-m", "5", "--unix-socket", path, "http://localhost/")
         assert subprocess.run(knock, capture_output=True, timeout=60, check=False).returncode == 1, "it can be reached"
-        assert doorward("run", "--", "test", "-S", path).returncode == 1
+        assert doorward("run", "--", "test", "-S", path).status == 1
         say = shlex.join(["printf", '{"answer": "yes", "scope": "once"}\\n'])
         talk = f"{say} | curl -sS -m 5 --http0.9 --unix-socket {path} -T - http://localhost/"
         inside = doorward("run", "-s", "danger-full-access", "--", "sh", "-c", talk)
-        assert '"taken": true' not in inside.stdout, inside.stderr
+        assert '"taken": true' not in inside.text, inside.err
         assert [row["id"] for row in doorward.waiting()] == [asked["id"]]
         doorward.answer("deny", asked["id"])
         assert observation(process)["exit_code"] == 126

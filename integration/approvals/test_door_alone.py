@@ -54,31 +54,31 @@ def test_a_client_waits_for_the_answer(doorward: Any, origin: Any, start: Start)
     door = start("--workers", "2")
     assert door.port
     for answer, status in ((("allow",), "200"), (("deny",), "403"), (("allow", "--session"), "200")):
-        client = door.fetch(origin.url)
+        client = door.fetch(origin.url())
         asked = doorward.question()
         (row,) = doorward.waiting()
         assert (row["id"], row["kind"], row["argv"]) == (asked["id"], "network", ["doorward", "proxy"])
         doorward.answer(*answer, asked["id"])
         assert client.communicate(timeout=60)[0] == status
-    clients = [door.fetch(origin.url) for _ in range(4)]
+    clients = [door.fetch(origin.url()) for _ in range(4)]
     assert [client.communicate(timeout=60)[0] for client in clients] == ["200"] * 4, "whichever worker has it"
     assert doorward.quiet() and doorward.waiting() == []
 
 
 def test_a_client_that_leaves_takes_its_question_back(doorward: Any, origin: Any, start: Start) -> None:
     door = start()
-    client = door.fetch(origin.url)
+    client = door.fetch(origin.url())
     asked = doorward.question()
     client.kill()
     client.communicate()
     while doorward.waiting():
         assert door.process.poll() is None
-    assert doorward("approvals", "allow", asked["id"]).returncode == 2
+    assert doorward("approvals", "allow", asked["id"]).status == 2
 
 
 def test_always_is_a_rule_that_the_door_itself_then_reads(doorward: Any, origin: Any, start: Start) -> None:
     door = start()
-    client = door.fetch(origin.url)
+    client = door.fetch(origin.url())
     doorward.answer("allow", "--always", doorward.question()["id"])
     assert client.communicate(timeout=60)[0] == "200"
     assert tomllib.loads((doorward.home / "config.toml").read_text())["network"]["allow"] == [f"b.test:{origin.port}"]
@@ -86,7 +86,7 @@ def test_always_is_a_rule_that_the_door_itself_then_reads(doorward: Any, origin:
 
 def test_nobody_in_time_is_a_refusal_and_the_end_leaves_nothing(doorward: Any, origin: Any, start: Start) -> None:
     door = start(more="approvals.timeout = 0.3\n")
-    client = door.fetch(origin.url)
+    client = door.fetch(origin.url())
     doorward.question()
     assert client.communicate(timeout=60)[0] == "403"
     waiting = door.fetch("http://other.test/")

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 import sys
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
+from origin import HttpOrigin, QuietHandler
 
 RM = ("rm", "-f", "a")
 GUARDED = ("-a", "never", "--enable", "guardian_approval")
@@ -27,9 +26,7 @@ def says(decision: str) -> str:
 
 def run(doorward: Any, *args: str) -> dict[str, Any]:
     done = doorward("run", "--json", "-c", "approvals.queue=false", *GUARDED, *args)
-    assert done.stdout, done.stderr
-    document: dict[str, Any] = json.loads(done.stdout)
-    return document
+    return dict(done.document)
 
 
 def test_a_clear_yes_lets_it_run_and_is_on_record(doorward: Any, tmp_path: Path) -> None:
@@ -90,46 +87,31 @@ class Model:
         self.content: object = '{"decision": "allow", "reason": "harmless"}'
         model = self
 
-        class Handler(BaseHTTPRequestHandler):
+        class Handler(QuietHandler):
             def do_POST(self) -> None:
                 body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
                 model.requests.append((self.path, self.headers["Authorization"], body))
-                data = json.dumps({"choices": [{"message": {"content": model.content}}]}).encode()
-                self.send_response(model.status)
-                self.send_header("Content-Length", str(len(data)))
-                self.end_headers()
-                self.wfile.write(data)
+                data = json.dumps({"choices": [{"message": {"content": model.content}}]})
+                self.answer(data.encode(), status=model.status)
 
-            def log_message(self, *_: object) -> None:
-                pass
-
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.thread = threading.Thread(target=self.server.serve_forever, daemon=True)
-        self.thread.start()
+        self.server = HttpOrigin(Handler)
 
     @property
     def options(self) -> tuple[str, ...]:
-        port = self.server.server_port
         return (
-            *("-c", f"guardian.endpoint=http://model.test:{port}/v1", "-c", "guardian.model=small"),
+            *("-c", f"guardian.endpoint=http://model.test:{self.server.port}/v1", "-c", "guardian.model=small"),
             *("-c", "guardian.key_env=MODEL_ACCESS", "-c", 'network.hosts={"model.test" = "127.0.0.1"}'),
         )
 
     @property
     def allowed(self) -> tuple[str, ...]:
-        return ("--allow", f"model.test:{self.server.server_port}")
-
-    def close(self) -> None:
-        self.server.shutdown()
-        self.server.server_close()
-        self.thread.join(5)
-
+        return ("--allow", f"model.test:{self.server.port}")
 
 @pytest.fixture
 def model() -> Iterator[Model]:
     made = Model()
     yield made
-    made.close()
+    made.server.close()
 
 
 def test_a_model_is_asked_with_the_key_which_the_command_does_not_get(doorward: Any, model: Model) -> None:
@@ -179,4 +161,4 @@ def test_a_key_that_is_not_there_is_a_failure(doorward: Any, model: Model) -> No
 def test_check_asks_the_same_reviewer(doorward: Any, tmp_path: Path) -> None:
     for decision, status in (("allow", 0), ("deny", 20)):
         asked = doorward("check", *GUARDED, *reviewer(tmp_path, says(decision)), "--", *RM)
-        assert asked.returncode == status, asked.stderr
+        assert asked.status == status, asked.err

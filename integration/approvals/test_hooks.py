@@ -23,9 +23,7 @@ def configure(doorward: Any, *hooks: tuple[str, str], more: str = "") -> None:
 
 def run(doorward: Any, *args: str, options: tuple[str, ...] = ("-c", "approvals.queue=false")) -> dict[str, Any]:
     done = doorward("run", "--json", *options, *args)
-    assert done.stdout, done.stderr
-    document: dict[str, Any] = json.loads(done.stdout)
-    return document
+    return dict(done.document)
 
 
 def events(doorward: Any, seen: dict[str, Any], kind: str) -> list[dict[str, Any]]:
@@ -37,7 +35,7 @@ def test_each_runs_at_its_moment_with_its_document(doorward: Any) -> None:
     for event in ("session_start", "before_exec", "after_exec", "on_refusal"):
         script(doorward, event, "cat >&2; echo aside")
     configure(doorward, *((event, event) for event in ("session_start", "before_exec", "after_exec", "on_refusal")))
-    assert doorward("trust", "--hooks").returncode == 0
+    assert doorward("trust", "--hooks").status == 0
     seen = run(doorward, "--", "sh", "-c", "curl -s http://b.test/; exit 3")
     assert seen["exit_code"] == 3 and seen["notes"] == []
     ended = events(doorward, seen, "hook_ended")
@@ -51,15 +49,15 @@ def test_each_runs_at_its_moment_with_its_document(doorward: Any) -> None:
     again = run(doorward, "--session", seen["session"], "--", "true")
     turn = [each["event"] for each in events(doorward, again, "hook_ended") if each["turn"] == 2]
     assert turn == ["before_exec", "after_exec"]
-    assert doorward("verify", seen["session"]).returncode == 0
+    assert doorward("verify", seen["session"]).status == 0
 
 
 def test_a_hook_runs_inside_the_sandbox(doorward: Any, origin: Any) -> None:
-    fetch = f"curl -s -o /dev/null -w '%{{http_code}}' {origin.url}"
+    fetch = f"curl -s -o /dev/null -w '%{{http_code}}' {origin.url()}"
     script(doorward, "hook", f"echo x >/etc/planted; echo y >here; {fetch}")
     configure(doorward, ("session_start", "hook"))
     doorward("trust", "--hooks")
-    seen = run(doorward, *origin.pin, "--", "true")
+    seen = run(doorward, *origin.pin(), "--", "true")
     assert not Path("/etc/planted").exists() and (doorward.workspace / "here").read_text() == "y\n"
     (ended,) = events(doorward, seen, "hook_ended")
     assert ended["output"].endswith("403") and ended["exit_code"] == 0
@@ -111,7 +109,7 @@ def test_a_hook_nobody_trusts_does_not_run(doorward: Any) -> None:
     configure(doorward, ("after_exec", "hook"))
     watched = run(doorward, "--", "true")
     assert watched["exit_code"] == 0 and "may not run" in watched["notes"][0]
-    assert doorward("trust").returncode == 0
+    assert doorward("trust").status == 0
     assert run(doorward, "--", "true")["notes"] == [], "in a trusted project hooks are trusted"
 
 

@@ -12,12 +12,12 @@ CODE = "curl -sS -o /dev/null -w '%{http_code} ' "
 
 
 def test_the_command_runs_again_with_exactly_that(doorward: Any, origin: Any, observation: Any) -> None:
-    script = f"{CODE} {origin.url}; {CODE} http://other.test:{origin.port}/"
-    process = doorward.start("run", "--json", "-a", "on-failure", *origin.pin, "--", "sh", "-c", script)
+    script = f"{CODE} {origin.url()}; {CODE} http://other.test:{origin.port}/"
+    process = doorward.start("run", "--json", "-a", "on-failure", *origin.pin(), "--", "sh", "-c", script)
     asked = doorward.question()
     hosts = [f"--allow b.test:{origin.port}", f"--allow other.test:{origin.port}"]
     assert (asked["kind"], sorted(asked["again"])) == ("shell", hosts)
-    assert doorward("approvals", "allow", "--session", asked["id"]).returncode == 2, "for one run alone"
+    assert doorward("approvals", "allow", "--session", asked["id"]).status == 2, "for one run alone"
     doorward.answer("allow", asked["id"])
     seen = observation(process)
     # other.test is allowed now and has no address; that is no refusal
@@ -29,7 +29,7 @@ def test_the_command_runs_again_with_exactly_that(doorward: Any, origin: Any, ob
 
 
 def test_a_no_leaves_it_at_that(doorward: Any, origin: Any, observation: Any) -> None:
-    process = doorward.start("run", "--json", "-a", "on-failure", *origin.pin, "--", "sh", "-c", CODE + origin.url)
+    process = doorward.start("run", "--json", "-a", "on-failure", *origin.pin(), "--", "sh", "-c", CODE + origin.url())
     doorward.answer("deny", doorward.question()["id"])
     seen = observation(process)
     assert (seen["turn"], seen["output"], len(seen["refusals"])) == (1, "403 ", 1)
@@ -47,8 +47,8 @@ def test_a_write_that_was_refused_can_be_granted(doorward: Any, observation: Any
 
 def test_without_anybody_it_is_what_it_was(doorward: Any, origin: Any, observation: Any) -> None:
     process = doorward.start(
-        *("run", "--json", "-a", "on-failure", "-c", "approvals.queue=false", *origin.pin, "--", "sh", "-c"),
-        CODE + origin.url,
+        *("run", "--json", "-a", "on-failure", "-c", "approvals.queue=false", *origin.pin(), "--", "sh", "-c"),
+        CODE + origin.url(),
     )
     seen = observation(process)
     assert (seen["turn"], seen["output"]) == (1, "403 ") and doorward.quiet()
@@ -60,7 +60,7 @@ def test_the_grant_ends_with_its_run(doorward: Any, origin: Any) -> None:
         "import doorward\n"
         "with doorward.open_session(approval='on-failure') as session:\n"
         "    for _ in range(2):\n"
-        f"        seen = session.exec(['sh', '-c', {CODE + origin.url!r}])\n"
+        f"        seen = session.exec(['sh', '-c', {CODE + origin.url()!r}])\n"
         "        print(seen.turn, seen.output, flush=True)\n"
     )
     process = subprocess.Popen(

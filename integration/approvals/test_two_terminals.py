@@ -64,12 +64,12 @@ def test_an_editor_is_not_disturbed_by_the_question(doorward: Any, origin: Any, 
     os.mkfifo(doorward.workspace / "done")
     # the fetch starts when the editor has drawn its screen, in the background of the same run
     script = (
-        f"( read line <go; curl -sS -o fetched {origin.url} 2>/dev/null; echo >done ) & "
+        f"( read line <go; curl -sS -o fetched {origin.url()} 2>/dev/null; echo >done ) & "
         f"exec {editor} -Nu NONE -n note"
     )
     done = os.open(doorward.workspace / "done", os.O_RDONLY | os.O_NONBLOCK)
     process = doorward.start(
-        "run", *origin.pin, "--", "sh", "-c", script, stdin=screen.theirs, stdout=screen.theirs, stderr=screen.theirs
+        "run", *origin.pin(), "--", "sh", "-c", script, stdin=screen.theirs, stdout=screen.theirs, stderr=screen.theirs
     )
     try:
         screen.read_until(b"a line of the note")

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import http.server
-import json
+import functools
 import os
-import shutil
 import ssl
 import subprocess
 import sys
-import threading
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import doorward_command
+import needed
 import pytest
+from origin import HttpOrigin, QuietHandler
 
 DEADLINE = 120
 """Seconds any one doorward may take; a hang fails the test."""
@@ -57,62 +57,39 @@ class Ran(NamedTuple):
 
 
 class Doorward:
-    """Runs `doorward` with a home, a user's home and a workspace of its own."""
+    """Runs `doorward run --json`; the user's home is in the workspace, since clients keep their caches there."""
 
     def __init__(self, folder: Path) -> None:
-        self.workspace = folder / "work"
-        self.user = folder / "work" / "user"
-        self.user.mkdir(parents=True)
-        self.env = {
-            "PATH": os.environ["PATH"],
-            "HOME": str(self.user),  # in the workspace: clients keep their caches there
-            "LANG": "C.UTF-8",
-            "DOORWARD_HOME": str(folder / "home"),
-        }
+        self._doorward = doorward_command.Doorward(folder)
+        self.workspace = self._doorward.workspace
+        self.user = self.workspace / "user"
+        self.user.mkdir()
+        self.env = self._doorward.env
+        self.env["HOME"] = str(self.user)
 
     def __call__(self, *args: str, env: Mapping[str, str] | None = None) -> Ran:
         """`doorward run --json ARGS` to its end."""
-        done = subprocess.run(
-            [sys.executable, "-P", "-m", "doorward", "run", "--json", *args],
-            cwd=self.workspace,
-            env={**self.env, **(env or {})},
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=DEADLINE,
-            check=False,
-        )
-        err = done.stderr.decode("utf-8", "backslashreplace")
-        assert done.stdout, err
-        return Ran(done.returncode, json.loads(done.stdout), err)
+        done = self._doorward("run", "--json", *args, env=env, deadline=DEADLINE)
+        return Ran(done.status, done.document, done.err)
 
     def command(self, *args: str) -> str:
         """What another command of doorward prints."""
-        return subprocess.run(
-            [sys.executable, "-P", "-m", "doorward", *args], cwd=self.workspace, env=self.env,
-            stdin=subprocess.DEVNULL, capture_output=True, timeout=DEADLINE, check=True, text=True,
-        ).stdout  # fmt: skip
+        done = self._doorward(*args, deadline=DEADLINE)
+        assert done.status == 0, done.err
+        return done.text
 
 
 @pytest.fixture(scope="session", autouse=True)
 def _machine() -> None:
     if sys.platform != "linux":
         pytest.skip("not Linux")
-    if shutil.which("bwrap") is None:
-        need("bwrap")
+    need("bwrap")
 
 
 MUST_RUN = frozenset({"bwrap", "curl", "git", "openssl"})
 """With CI=true these may not be missing."""
 
-
-def need(program: str) -> str:
-    """The path of a client; skips the test where it is not installed, but fails in CI for those that must run."""
-    found = shutil.which(program)
-    if found is None:
-        if os.environ.get("CI") == "true" and program in MUST_RUN:
-            pytest.fail(f"CI must have {program}")
-        pytest.skip(f"{program} is not installed")
-    return found
+need = functools.partial(needed.need, must=MUST_RUN)
 
 
 @pytest.fixture(scope="session")
@@ -127,7 +104,7 @@ def doorward(tmp_path: Path) -> Doorward:
     return Doorward(tmp_path)
 
 
-class _Handler(http.server.BaseHTTPRequestHandler):
+class _Handler(QuietHandler):
     protocol_version = "HTTP/1.1"
     timeout = 30
     server: Origin
@@ -139,12 +116,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             self._git()
             return
         kind, body = self.server.pages.get(path, (None, b"no such page\n"))
-        self.send_response(200 if kind else 404)
-        self.send_header("Content-Type", kind or "text/plain")
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        if self.command != "HEAD":
-            self.wfile.write(body)
+        self.answer(body, kind or "text/plain", 200 if kind else 404)
 
     do_HEAD = do_GET
 
@@ -187,27 +159,15 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(body)
 
-    def log_message(self, format: str, *args: object) -> None:
-        """Silent: pytest's output is for the tests."""
-
-
-class Origin(http.server.ThreadingHTTPServer):
+class Origin(HttpOrigin):
     """A server on 127.0.0.1 that serves `pages` (path to type and body), git below /git/, and notes every path."""
 
-    daemon_threads = True
-
     def __init__(self, context: ssl.SSLContext | None = None) -> None:
-        super().__init__(("127.0.0.1", 0), _Handler)
         self.scheme = "https" if context else "http"
-        if context is not None:
-            # the handshake is the handler's, so that one that fails does not stop the others
-            self.socket = context.wrap_socket(self.socket, server_side=True, do_handshake_on_connect=False)
-        self.port = int(self.server_address[1])
         self.pages: dict[str, tuple[str, bytes]] = {"/": ("text/plain", b"hello\n")}
         self.paths: list[str] = []
         self.repositories: Path | None = None
-        self._thread = threading.Thread(target=self.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
-        self._thread.start()
+        super().__init__(_Handler, context)
 
     def reach(self, name: str = "a.test") -> tuple[str, ...]:
         """Options under which NAME is this origin."""
@@ -217,15 +177,6 @@ class Origin(http.server.ThreadingHTTPServer):
     def url(self, name: str = "a.test", path: str = "/") -> str:
         """The URL a command inside would use."""
         return f"{self.scheme}://{name}:{self.port}{path}"
-
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        """A client that gave up is no news."""
-
-    def close(self) -> None:
-        """Stop serving."""
-        self.shutdown()
-        self.server_close()
-        self._thread.join(5)
 
 
 @pytest.fixture

@@ -4,16 +4,14 @@ Without the second half a probe with a mistake in it would pass for ever. Outsid
 and on nothing else.
 """
 
-import contextlib
 import json
-import os
 import shutil
 import socket
 import tempfile
-import threading
 from pathlib import Path
 
 import pytest
+from unix_service import Service
 
 PRELUDE = """
 import ctypes, errno, json, os, socket, stat, sys
@@ -91,46 +89,6 @@ def host_folder(request):
     path.chmod(0o777)
     request.addfinalizer(lambda: shutil.rmtree(path, ignore_errors=True))
     return path
-
-
-class Service:
-    """A unix socket of the host that says hello and counts who came."""
-
-    def __init__(self, path, kind=socket.SOCK_STREAM):
-        self.socket = socket.socket(socket.AF_UNIX, kind)
-        self.socket.bind(path)
-        if os.path.exists(path.replace("\0", "@")):
-            os.chmod(path, 0o777)
-        self.visitors = 0
-        if kind != socket.SOCK_DGRAM:
-            self.socket.listen(8)
-        self.thread = threading.Thread(target=self.serve if kind != socket.SOCK_DGRAM else self.take, daemon=True)
-        self.thread.start()
-
-    def serve(self):
-        while True:
-            try:
-                connection, _ = self.socket.accept()
-            except OSError:
-                return
-            self.visitors += 1
-            with connection, contextlib.suppress(OSError):
-                connection.sendall(b"hello")
-
-    def take(self):
-        while True:
-            try:
-                message = self.socket.recv(64)
-            except OSError:
-                return
-            if not message:
-                return
-            self.visitors += 1
-
-    def close(self):
-        self.socket.shutdown(socket.SHUT_RDWR)
-        self.socket.close()
-        self.thread.join(10)
 
 
 @pytest.fixture

@@ -84,6 +84,7 @@ class Server:
 
     def __init__(self, context: ssl.SSLContext, *, hold: threading.Event | None = None) -> None:
         self.seen: list[dict[str, str]] = []
+        self.trailers: list[dict[str, str]] = []
         self._hold = hold
         self._context = context
         self._listener = socket.create_server(("127.0.0.1", 0))
@@ -143,6 +144,8 @@ class Server:
                         self._hold.wait(30)
                     bodies[event.stream_id] += event.data
                     connection.acknowledge_received_data(event.flow_controlled_length, event.stream_id)
+                elif isinstance(event, h2.events.TrailersReceived):
+                    self.trailers.append(_text(event.headers))
                 elif isinstance(event, h2.events.StreamEnded):
                     body = bodies.pop(event.stream_id)
                     connection.send_headers(event.stream_id, [(":status", "200"), ("content-type", "application/grpc")])

@@ -58,6 +58,7 @@ def test_a_token_that_the_command_never_holds(run: Any, start: Any) -> None:
     assert server.seen[0][2]["Authorization"] == f"Bearer {TOKEN}"
     # neither in what it sees, nor in what the server echoes, nor in any record
     assert TOKEN not in ran.output and TOKEN not in ran.err and TOKEN not in json.dumps(ran.document)
+    assert "--pass-env" not in ran.err  # nobody is told to hand over what a placeholder stands for
     inside = ran.output.split("API_TOKEN=")[1].split("\n")[0]
     assert inside.startswith("ghp_") and len(inside) == len(TOKEN)
     assert f'"echo": "Bearer {inside}"' in ran.output

@@ -156,6 +156,36 @@ def test_a_hello_in_pieces(start: Any) -> None:
         assert tls.version() == "TLSv1.3"
 
 
+def hello(name: str) -> bytes:
+    """A ClientHello of OpenSSL's."""
+    incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+    tls = ssl.create_default_context().wrap_bio(incoming, outgoing, server_hostname=name)
+    with pytest.raises(ssl.SSLWantReadError):
+        tls.do_handshake()
+    return outgoing.read()
+
+
+def test_another_name_in_pieces(start: Any) -> None:
+    """P-TL-03 with a name that is not the tunnel's: cut into bytes, over two records inside the name, and held back in
+    the middle. P-TL-01: in other letters it is the same name."""
+    server = start.server("api.test")
+    limits = {"first_bytes_time": 0.3}
+    door = start([{"host": f"api.test:{server.port}", "methods": ["GET"]}], limits=limits, work={"limits": limits})
+    whole = hello("other.test")
+    at = whole.index(b"other.test") + 3
+    records = b"".join(b"\x16\x03\x01" + len(part).to_bytes(2, "big") + part for part in (whole[5:at], whole[at:]))
+    for number, pieces in enumerate(([bytes((each,)) for each in whole], [records], [whole[:at]])):
+        with door.tunnel("api.test", server.port) as sock:
+            for piece in pieces:
+                sock.sendall(piece)
+            assert b"HTTP" not in door.read_all(sock)
+        assert door.wait_for("refusal", number + 1)[-1]["reason"] == "name_mismatch"
+    context = ssl.create_default_context(cafile=door.trust["bundle"])
+    with context.wrap_socket(door.tunnel("api.test", server.port), server_hostname="API.Test") as tls:
+        assert tls.version() == "TLSv1.3"
+    assert server.seen == []
+
+
 def test_an_opaque_tunnel_is_the_clients_own(start: Any, authority: Any) -> None:
     """P-TL-04: a host whose rule asks for nothing is not looked into, beside one that is."""
     server = start.server("other.test")

@@ -58,6 +58,21 @@ def test_grpc_passes_with_its_trailers(start: Any, server: Any, http2: Any) -> N
     assert answer["body"] == b"\0\0\0\0\3abc" and answer["trailers"] == {"grpc-status": "0"}
 
 
+def test_a_requests_trailers_stay_trailers(start: Any, server: Any, http2: Any) -> None:
+    """P-PP-07, second run, through HTTP/2: never merged into the head, and the next request is its own."""
+    door = start([{"host": f"api.test:{server.port}", "methods": ["POST"]}])
+    with door.tls("api.test", server.port, alpn=("h2",)) as sock:
+        client = http2.Client(sock)
+        stream = client.begin(head(server, "POST"), end=False)
+        client.send(stream, b"abc")
+        client.connection.send_headers(stream, [("x-t", "1"), ("content-length", "9")], end_stream=True)
+        client.flush()
+        assert client.answer(stream)["body"] == b"abc"
+        assert client.ask(head(server, "POST"), b"next")["body"] == b"next"
+    assert all("x-t" not in seen and seen.get("content-length") != "9" for seen in server.seen)
+    assert [each.get("x-t") for each in server.trailers] in ([], ["1"])
+
+
 ANOTHER_AS_HTTP1 = (
     ("transfer-encoding", "chunked"),
     ("connection", "keep-alive"),

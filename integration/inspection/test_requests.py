@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 import threading
 from typing import Any
 
@@ -67,6 +68,8 @@ TWO_READINGS = (
     ("P-PP-05 plus", b"Content-Length: +4\r\n\r\nfour"),
     ("P-PP-05 minus", b"Content-Length: -1\r\n\r\nfour"),
     ("P-PP-05 underscore", b"Content-Length: 1_0\r\n\r\nfour"),
+    ("P-PP-05 two words", b"Content-Length: 5 5\r\n\r\nfour!"),
+    ("P-PP-05 other digits", "Content-Length: \u0665\r\n\r\nfour!".encode()),
     ("P-PP-05 empty", b"Content-Length:\r\n\r\nfour"),
     ("P-PP-05 nines", b"Content-Length: 999999999999999999999999999999\r\n\r\nfour"),
     ("P-PP-06 bare LF", b"X-A: 1\nX-B: 2\r\n\r\n"),
@@ -75,6 +78,8 @@ TWO_READINGS = (
     ("P-PP-06 NUL", b"X-A: \0\r\n\r\n"),
     ("P-PP-06 chunk size", b"Transfer-Encoding: chunked\r\n\r\n+4\r\nfour\r\n0\r\n\r\n"),
     ("P-PP-06 chunk size in C", b"Transfer-Encoding: chunked\r\n\r\n0x4\r\nfour\r\n0\r\n\r\n"),
+    ("P-PP-06 chunk size below nothing", b"Transfer-Encoding: chunked\r\n\r\n-4\r\nfour\r\n0\r\n\r\n"),
+    ("P-PP-06 chunk size as Python has it", b"Transfer-Encoding: chunked\r\n\r\n4_0\r\nfour\r\n0\r\n\r\n"),
     ("P-PP-07 chunk end", b"Transfer-Encoding: chunked\r\n\r\n3\r\nabcXX0\r\n\r\n"),
 )
 
@@ -288,3 +293,66 @@ def test_plain_http_in_a_tunnel_is_held_to_the_rule_too(start: Any) -> None:
         sock.sendall(b"\0\1\2\3 anything\r\n\r\n")
         assert door.read_all(sock) == b""
     assert door.wait_for("refusal", 2)[-1]["reason"] == "name_mismatch"
+
+
+def test_a_server_that_speaks_no_tls(start: Any) -> None:
+    """Garbage in the place of TLS, from the other side."""
+    server = start.server("api.test", plain=True)
+    door = start([{"host": f"api.test:{server.port}", "methods": ["GET"]}])
+    head, _, body = door.ask("api.test", server.port, request("GET", "/", server.port)).partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 502 ") and b"x-proxy-error: upstream-failed" in head
+    assert json.loads(body)["message"].startswith("No TLS with api.test")
+    assert server.seen == []
+
+
+def test_on_port_443_through_an_upstream_proxy(start: Any) -> None:
+    """TLS is looked into as anywhere; plain HTTP there is closed before anything of it is sent."""
+    server = start.server("api.test")
+    asked: list[bytes] = []
+    threads: list[threading.Thread] = []
+
+    def parent(listener: socket.socket) -> None:
+        while True:
+            try:
+                client, _ = listener.accept()
+            except OSError:
+                return
+            head = b""
+            while not head.endswith(b"\r\n\r\n"):
+                head += client.recv(1)
+            asked.append(head.partition(b"\r\n")[0])
+            threads.append(threading.Thread(target=relay, args=(client,)))
+            threads[-1].start()
+
+    def relay(client: socket.socket) -> None:
+        with client, socket.create_connection(("127.0.0.1", server.port)) as upstream:
+            client.sendall(b"HTTP/1.1 200 OK\r\n\r\n")
+            back = threading.Thread(target=copy, args=(upstream, client))
+            back.start()
+            copy(client, upstream)
+            back.join(10)
+
+    def copy(one: socket.socket, other: socket.socket) -> None:
+        try:
+            while data := one.recv(65536):
+                other.sendall(data)
+            other.shutdown(socket.SHUT_WR)
+        except OSError:
+            pass
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        thread = threading.Thread(target=parent, args=(listener,))
+        thread.start()
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+        door = start([{"host": "api.test", "methods": ["GET"]}], upstream_proxy=url)
+        answers = [door.ask("api.test", 443, request(method, "/", 443)) for method in ("GET", "POST")]
+        assert [answer[9:12] for answer in answers] == [b"200", b"403"]
+        with door.tunnel("api.test", 443) as sock:
+            sock.sendall(request("GET", "/", 443))
+            assert door.read_all(sock) == b""
+        assert door.wait_for("refusal", 2)[-1]["reason"] == "name_mismatch"
+        assert asked == [b"CONNECT 127.0.0.1:443 HTTP/1.1"] * 3  # to the address that was judged
+        assert [each[0] for each in server.seen] == ["GET"]
+        listener.shutdown(socket.SHUT_RDWR)
+        for each in (thread, *threads):
+            each.join(10)

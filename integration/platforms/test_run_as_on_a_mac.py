@@ -4,7 +4,6 @@ No kernel confines here (see `as_on_a_mac`). What is proved: nothing of the supe
 kqueue and the Seatbelt door's processes leans on Linux; refusals, records, streams, signals and statuses are the same.
 """
 
-import http.server
 import json
 import os
 import pty
@@ -13,10 +12,10 @@ import signal
 import socket
 import subprocess
 import sys
-import threading
 from pathlib import Path
 
 import pytest
+from origin import HttpOrigin, QuietHandler
 
 HERE = Path(__file__).parent
 DEADLINE_S = 60
@@ -30,37 +29,24 @@ os.execvp(sys.argv[end + 1], sys.argv[end + 1:])
 """
 
 
-class Origin(http.server.BaseHTTPRequestHandler):
+class Answers(QuietHandler):
     """Gives a large body, and takes one."""
 
     protocol_version = "HTTP/1.1"
 
     def do_GET(self):
-        self.send_response(200)
-        self.send_header("Content-Length", str(len(BODY)))
-        self.end_headers()
-        self.wfile.write(BODY)
+        self.answer(BODY)
 
     def do_POST(self):
         size = len(self.rfile.read(int(self.headers["Content-Length"])))
-        self.send_response(200)
-        self.send_header("Content-Length", str(len(str(size))))
-        self.end_headers()
-        self.wfile.write(str(size).encode())
-
-    def log_message(self, *_):
-        pass
+        self.answer(str(size).encode())
 
 
 @pytest.fixture(scope="module")
 def origin():
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Origin)
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
-    thread.start()
-    yield server.server_address[1]
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    server = HttpOrigin(Answers)
+    yield server.port
+    server.close()
 
 
 class Mac:

@@ -61,7 +61,7 @@ def test_one_bad_file_and_nothing_runs(doorward: Any, text: str, told: str) -> N
     doorward.rules(FORBID_TOUCH, "a.rules")
     bad = doorward.rules(text, "b.rules")
     seen = doorward("run", "--", "true")
-    assert (seen.status, seen.out) == (2, "")
+    assert (seen.status, seen.text) == (2, "")
     assert f"{bad}" in seen.err and told in seen.err and seen.err.count("\n") == 1
     assert doorward.rollouts() == []
     for command in (("check", "--", "true"), ("policy", "check", "--", "true"), ("allowlist", "show")):
@@ -100,12 +100,12 @@ def test_a_network_rule_reaches_the_proxy(doorward: Any) -> None:
     assert seen.document["output"] == "502", "allowed and dialled, where nobody listens on port 80"
 
 
-def test_a_host_that_a_rule_wants_asked_about_is_not_simply_allowed(doorward: Any, origin: int) -> None:
+def test_a_host_that_a_rule_wants_asked_about_is_not_simply_allowed(doorward: Any, origin: Any) -> None:
     """Nobody can be asked, so it is closed, though a wildcard allows it."""
     pin = ("-c", 'network.hosts={"a.test" = "127.0.0.1", "b.test" = "127.0.0.1"}')
     file = doorward.rules('network_rule(host="a.test", protocol="http", decision="prompt")\n')
-    script = f"for n in a b; do curl -sS -o /dev/null -w '%{{http_code}} ' http://$n.test:{origin}/; done"
-    seen = doorward("run", "--json", "--allow", f"*.test:{origin}", *pin, "--", "sh", "-c", script)
+    script = f"for n in a b; do curl -sS -o /dev/null -w '%{{http_code}} ' http://$n.test:{origin.port}/; done"
+    seen = doorward("run", "--json", "--allow", f"*.test:{origin.port}", *pin, "--", "sh", "-c", script)
     assert seen.document["output"] == "403 200 "
     (refusal,) = seen.document["refusals"]
     assert refusal["host"] == "a.test" and f"{file}:1" in refusal["message"]
@@ -135,8 +135,8 @@ def test_huge_commands_are_judged_soon(doorward: Any) -> None:
     doorward.rules(FORBID_TOUCH + 'prefix_rule(pattern=["true"])\n')
     for script in ("true;" * 20000, "(" * 1000 + "true" + ")" * 1000, "tr\udcffue; $(" * 500):
         seen = doorward("check", "-a", "never", "--", "sh", "-c", script)
-        assert seen.status == 10, seen.out[:300] + seen.err
-        assert "cannot be told" in seen.out
+        assert seen.status == 10, seen.text[:300] + seen.err
+        assert "cannot be told" in seen.text
     seen = doorward("check", "-a", "never", "--", "true", *["x" * 1000] * 1500)
     assert seen.status == 0, seen.err
 

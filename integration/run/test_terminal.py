@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shlex
-import shutil
 import subprocess
 import time
 from collections.abc import Callable, Iterator
@@ -12,16 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from needed import need
 
-DEADLINE = 30
-
-
-def _need(*programs: str) -> None:
-    missing = [name for name in programs if shutil.which(name) is None]
-    if missing and os.environ.get("CI") == "true":
-        pytest.fail(f"CI must have {', '.join(missing)}")
-    if missing:
-        pytest.skip(f"not installed: {', '.join(missing)}")
+DEADLINE = 60
 
 
 class Screen:
@@ -84,14 +76,14 @@ class Screen:
 
 @pytest.fixture
 def screen(tmp_path: Path, doorward: Any) -> Iterator[Screen]:
-    _need("tmux", "bash")
+    need("tmux", "bash")
     made = Screen(tmp_path, doorward)
     yield made
     made.close()
 
 
 def test_a_full_screen_program_is_drawn_resized_and_quit(screen: Screen, doorward: Any) -> None:
-    _need("vim")
+    need("vim")
     (doorward.workspace / "text").write_text("a line to be seen\n")
     screen.command(f"stty -g > before; {screen.run} vim -u NONE text; echo status $?; stty -g > after")
     drawn = screen.until(lambda text: "a line to be seen" in text and text.count("\n~") > 15)

@@ -1,22 +1,14 @@
 """What people run in a workspace all day works inside and does not notice: builds, test runners, scripts, git."""
 
+import functools
 import os
-import shutil
 import subprocess
 import sys
 
+import needed
 import pytest
 
-
-def need(*programs):
-    """Skips with the reason; in CI everything is there (install.sh --dev)."""
-    missing = [name for name in programs if shutil.which(name, path="/usr/local/bin:/usr/bin:/bin") is None]
-    if missing and os.environ.get("CI") == "true":
-        pytest.fail(f"CI must have {', '.join(missing)}")
-    if missing:
-        pytest.skip(f"not installed: {', '.join(missing)}")
-
-
+need = functools.partial(needed.need, path="/usr/local/bin:/usr/bin:/bin")
 IDENTITY = {f"GIT_{who}_{what}": "t@t.test" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
 
 

@@ -3,9 +3,9 @@
 import json
 import os
 import socket
-import threading
 
 import pytest
+from unix_service import Service
 
 WAYS = [False, True]
 
@@ -62,38 +62,6 @@ def test_the_whole_network_is_the_hosts(sandbox):
         answer = sandbox.run(["/usr/bin/python3", "-c", code], policy={"network": "full"})
     assert answer["stdout"] == "connected\n", answer
     assert answer["enforcement"] == ["kernel", "none", "kernel", "kernel"]
-
-
-class Service:
-    """A unix socket of the host that says hello to whoever comes."""
-
-    def __init__(self, path):
-        self.socket = socket.socket(socket.AF_UNIX)
-        self.socket.bind(path)
-        if isinstance(path, str) and not path.startswith("\0"):
-            os.chmod(path, 0o777)
-        self.socket.listen(8)
-        self.visitors = 0
-        self.thread = threading.Thread(target=self.serve, daemon=True)
-        self.thread.start()
-
-    def serve(self):
-        while True:
-            try:
-                connection, _ = self.socket.accept()
-            except OSError:
-                return
-            self.visitors += 1
-            with connection:
-                connection.sendall(b"hello")
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.socket.shutdown(socket.SHUT_RDWR)
-        self.socket.close()
-        self.thread.join(10)
 
 
 def connect(path):

@@ -7,7 +7,6 @@ and imported by every run of the tests.
 
 from __future__ import annotations
 
-import http.server
 import json
 import os
 import queue
@@ -19,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from origin import HttpOrigin, QuietHandler
 
 CODEX = os.environ.get("DOORWARD_TEST_CODEX") or shutil.which("codex")
 DEADLINE = 60
@@ -29,13 +29,10 @@ SOURCES = ["cli", "vscode", "exec", "appServer"]
 pytestmark = pytest.mark.skipif(CODEX is None, reason="no codex on PATH, and DOORWARD_TEST_CODEX names none")
 
 
-class _Model(http.server.BaseHTTPRequestHandler):
+class _Model(QuietHandler):
     """Answers every request of the Responses API with the same message."""
 
     protocol_version = "HTTP/1.1"
-
-    def log_message(self, *_: object) -> None:
-        """Quiet."""
 
     def do_POST(self) -> None:
         self.rfile.read(int(self.headers.get("content-length") or 0))
@@ -49,11 +46,7 @@ class _Model(http.server.BaseHTTPRequestHandler):
                 {"type": "response.completed", "response": {"id": "1", "usage": usage}},
             )
         )
-        self.send_response(200)
-        self.send_header("content-type", "text/event-stream")
-        self.send_header("content-length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
+        self.answer(body, "text/event-stream")
 
 
 class AppServer:
@@ -109,13 +102,11 @@ class AppServer:
 @pytest.fixture
 def codex(tmp_path: Path) -> Iterator[Any]:
     """Starts an app server whose home is the folder given; all end with the test."""
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), _Model)
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
+    server = HttpOrigin(_Model)
     started: list[AppServer] = []
 
     def start(home: Path) -> AppServer:
-        started.append(AppServer(home, server.server_address[1]))
+        started.append(AppServer(home, server.port))
         return started[-1]
 
     try:
@@ -123,9 +114,7 @@ def codex(tmp_path: Path) -> Iterator[Any]:
     finally:
         for each in started:
             each.close()
-        server.shutdown()
-        server.server_close()
-        thread.join()
+        server.close()
 
 
 def test_codex_lists_and_reads_our_sessions(doorward: Any, codex: Any, tmp_path: Path) -> None:

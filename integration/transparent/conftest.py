@@ -7,6 +7,7 @@ import json
 import os
 import pwd
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -53,6 +54,48 @@ def _machine() -> None:
 def program() -> Callable[[str], str]:
     """`program("ssh")` is its path, or the test is skipped."""
     return need
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[int]:
+    """The port of a PostgreSQL server on the host's loopback, an ordinary user's; `me` may do what it likes in it."""
+    folders = (*Path("/usr/lib/postgresql").glob("*/bin"), *Path("/usr").glob("pgsql-*/bin"))
+    places = [os.environ["PATH"], *map(str, sorted(folders, reverse=True))]
+    server, initdb = (shutil.which(name, path=os.pathsep.join(places)) for name in ("postgres", "initdb"))
+    if server is None or initdb is None:
+        if os.environ.get("CI") == "true":
+            pytest.fail("CI must have PostgreSQL's server")
+        pytest.skip("PostgreSQL's server is not installed")
+    user: dict[str, Any] = {}
+    folder = Path(tempfile.mkdtemp(prefix="doorward-postgres-", dir="/var/tmp"))
+    if os.geteuid() == 0:  # which it refuses to run as
+        user = {"user": ORDINARY, "group": ORDINARY, "extra_groups": []}
+        os.chown(folder, ORDINARY, ORDINARY)
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port: int = listener.getsockname()[1]
+    env = {"PATH": "/usr/bin:/bin", "LC_ALL": "C", "TZ": "UTC"}
+    try:
+        subprocess.run(
+            [initdb, "-D", folder / "data", "-U", "me", "-A", "trust", "-N", "-E", "UTF8", "--no-instructions"],
+            env=env, cwd=folder, check=True, capture_output=True, timeout=DEADLINE, **user,
+        )  # fmt: skip
+        words = [
+            server, "-D", folder / "data", "-p", str(port), "-k", folder, "-c", "listen_addresses=127.0.0.1,::1",
+            "-c", "fsync=off", "-c", "log_destination=stderr",
+        ]  # fmt: skip
+        with subprocess.Popen(words, env=env, cwd=folder, stderr=subprocess.PIPE, **user) as running:
+            try:
+                said = b""
+                while b"ready to accept connections" not in said:
+                    line = running.stderr.readline()  # type: ignore[union-attr]
+                    assert line, said
+                    said += line
+                yield port
+            finally:
+                running.send_signal(signal.SIGINT)  # ends at once, whoever is connected
+                running.communicate(timeout=DEADLINE)
+    finally:
+        shutil.rmtree(folder)
 
 
 class Seen(NamedTuple):

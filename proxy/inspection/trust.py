@@ -86,7 +86,8 @@ def _java_store(bundle: bytes, password: str | None) -> bytes:
         except ValueError:
             continue  # old roots are not all as RFC 5280 wants them
     if password is None:
-        made: bytes = make(entries, serialization.NoEncryption())
+        encryption = serialization.NoEncryption()
     else:
-        made = make(entries, serialization.BestAvailableEncryption(password.encode("ascii")))
+        encryption = serialization.BestAvailableEncryption(password.encode("ascii"))
+    made: bytes = make(entries, encryption)
     return made

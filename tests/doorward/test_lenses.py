@@ -180,3 +180,13 @@ def test_records_of_a_foreign_shape_do_not_stop_it(nonsense: Any) -> None:
     observed = {"output": nonsense, "refusals": nonsense, "enforcement": nonsense}
     turn = turn_of(("verdict", payload), ("exec", {"environment": nonsense}), ("observation", observed))
     assert explained(turn).to_json()["turn"] == 1
+
+
+def test_which_credential_went_where() -> None:
+    """By its name, once for each place; never more of it."""
+    used = {"type": "credential_used", "credential": "forge", "place": "header", "host": "a.test", "port": 443}
+    event = items.event(1, used)
+    found = explained(turn_of(verdict(), started(), event, event, seen()))
+    (proxy,) = [door for door in found.refusable if door.door == "proxy"]
+    said = [why for why in proxy.why if "credential" in why]
+    assert said == ["the credential forge was put into requests to a.test:443 (header)"]

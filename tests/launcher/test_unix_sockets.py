@@ -5,7 +5,7 @@ import socket
 
 import pytest
 
-from doorward.launcher.unix_sockets import BoundPaths, bound_paths, socket_directories, sockets_in
+from doorward.launcher.unix_sockets import BoundPaths, beyond_reach, bound_paths, socket_directories, sockets_in
 
 TABLE = b"""Num       RefCount Protocol Flags    Type St Inode Path
 0000000000000000: 00000002 00000000 00010000 0001 01 20001 /run/dbus/system_bus_socket
@@ -63,3 +63,18 @@ def test_only_sockets_are_found(bound):
     (bound / "link").symlink_to("s.sock")
     assert sockets_in(str(bound)) == [str(bound / "s.sock")]
     assert sockets_in(str(bound / "missing")) == []
+
+
+def test_what_another_user_keeps_to_itself_is_beyond_reach(tmp_path):
+    """Root's own look goes further than its command's, which has no capability."""
+    for each in (tmp_path, tmp_path / "a", tmp_path / "a" / "b"):
+        each.mkdir(exist_ok=True)
+        each.chmod(0o755)
+    inner, own, other = str(tmp_path / "a" / "b"), os.geteuid(), os.geteuid() + 1
+    known = beyond_reach(str(tmp_path), other)  # what is above may be closed itself
+    assert beyond_reach(inner, other) == known
+    (tmp_path / "a").chmod(0o700)
+    assert beyond_reach(inner, other) and not beyond_reach(inner, own)
+    (tmp_path / "a").chmod(0o710)
+    assert beyond_reach(inner, other) == known  # whoever that is may be in the group
+    assert not beyond_reach(str(tmp_path / "gone"), other)

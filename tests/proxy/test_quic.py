@@ -116,7 +116,7 @@ def test_keys_open_what_aioquic_sealed(version, destination, frames, number):
     assert Keys(version, destination[::-1] + b"\0").open(data, packet) is None
 
 
-HELLO = hello_of(first(more=4))
+HELLO = hello_of(first())
 
 
 @given(st.data())

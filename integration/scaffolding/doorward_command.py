@@ -1,18 +1,14 @@
-"""A real `doorward` process in a folder of its own, and origins on the host's loopback."""
+"""The installed `doorward` as a person would run it, with a home and a workspace of its own."""
 
 from __future__ import annotations
 
 import json
 import os
-import socket
 import subprocess
 import sys
-import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
-
-import pytest
 
 DEADLINE = 60
 """Seconds any one doorward may take; a hang fails the test."""
@@ -26,26 +22,33 @@ class Ran(NamedTuple):
     err: str
 
     @property
+    def text(self) -> str:
+        """What it said on stdout."""
+        return self.out.decode("utf-8", "surrogateescape")
+
+    @property
     def document(self) -> dict[str, Any]:
         """The one JSON document on stdout."""
+        assert self.out, self.err
         parsed: dict[str, Any] = json.loads(self.out)
         return parsed
 
 
 class Doorward:
-    """Runs `doorward` with a home and a workspace of its own."""
+    """Runs `doorward` with a home, a workspace and a user's home of its own, all below `folder`."""
 
     def __init__(self, folder: Path) -> None:
         self.home = folder / "home"
         self.workspace = folder / "work"
-        self.workspace.mkdir()
+        self.user = folder / "user"
+        for made in (self.workspace, self.user):
+            made.mkdir()
         self.env = {
             "PATH": os.environ["PATH"],
-            "HOME": str(folder / "user"),
+            "HOME": str(self.user),
             "LANG": "C.UTF-8",
             "DOORWARD_HOME": str(self.home),
         }
-        (folder / "user").mkdir()
 
     def argv(self, *args: str | bytes) -> list[str | bytes]:
         """The command line of one doorward."""
@@ -57,6 +60,7 @@ class Doorward:
         env: Mapping[str, str | bytes] | None = None,
         input: bytes = b"",
         cwd: Path | str | None = None,
+        deadline: float = DEADLINE,
     ) -> Ran:
         """Run it to its end."""
         done = subprocess.run(
@@ -65,7 +69,7 @@ class Doorward:
             env={**self.env, **(env or {})},  # type: ignore[arg-type]
             input=input,
             capture_output=True,
-            timeout=DEADLINE,
+            timeout=deadline,
             check=False,
         )
         return Ran(done.returncode, done.stdout, done.stderr.decode("utf-8", "backslashreplace"))
@@ -88,55 +92,3 @@ class Doorward:
     def rollouts(self) -> list[Path]:
         """Every rollout file of the home."""
         return sorted(self.home.glob("sessions/*/*/*/rollout-*.jsonl"))
-
-
-@pytest.fixture
-def doorward(tmp_path: Path) -> Doorward:
-    """A doorward with nothing in its home yet."""
-    return Doorward(tmp_path)
-
-
-class Origin:
-    """A small HTTP origin on 127.0.0.1 that counts what reached it."""
-
-    def __init__(self) -> None:
-        self.listener = socket.create_server(("127.0.0.1", 0))
-        self.port: int = self.listener.getsockname()[1]
-        self.requests: list[bytes] = []
-        self._thread = threading.Thread(target=self._serve, daemon=True)
-        self._thread.start()
-
-    def _serve(self) -> None:
-        while True:
-            try:
-                connection, _ = self.listener.accept()
-            except OSError:
-                return
-            with connection:
-                head = b""
-                while b"\r\n\r\n" not in head and (data := connection.recv(65536)):
-                    head += data
-                self.requests.append(head)
-                connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\nConnection: close\r\n\r\nhello\n")
-
-    def reach(self, name: str = "a.test") -> tuple[str, ...]:
-        """Options under which `http://NAME:PORT/` is this origin."""
-        return ("--allow", f"{name}:{self.port}", "-c", f'network.hosts={{"{name}" = "127.0.0.1"}}')
-
-    def url(self, name: str = "a.test") -> str:
-        """The URL a command inside would use."""
-        return f"http://{name}:{self.port}/"
-
-    def close(self) -> None:
-        """Stop listening."""
-        self.listener.shutdown(socket.SHUT_RDWR)
-        self.listener.close()
-        self._thread.join(5)
-
-
-@pytest.fixture
-def origin() -> Iterator[Origin]:
-    """An origin that answers `hello`."""
-    served = Origin()
-    yield served
-    served.close()
