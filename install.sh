@@ -53,13 +53,18 @@ if [ -n "$missing" ]; then
         extras="bundled"
     fi
 fi
-# for the page that `doorward export` writes; without what a desktop would want besides
-if [ "$what" = --dev ] && ! command -v chromium >/dev/null && ! command -v google-chrome >/dev/null; then
+# for the page that `doorward export` writes, and for completion; without what a desktop would want besides
+lean=""
+if [ "$what" = --dev ]; then
+    command -v chromium >/dev/null || command -v google-chrome >/dev/null || lean="chromium"
+    for shell in fish zsh; do command -v "$shell" >/dev/null || lean="$lean $shell"; done
+fi
+if [ -n "$lean" ]; then
     if command -v apt-get >/dev/null && as_root apt-get update -qq &&
-        as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium >/dev/null; then
-        echo "installed: chromium"
+        as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $lean >/dev/null; then
+        echo "installed: $lean"
     else
-        echo "could not install chromium; the tests of exported pages need one" >&2
+        echo "could not install $lean; the tests of exported pages and of completion need them" >&2
     fi
 fi
 

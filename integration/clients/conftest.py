@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import functools
 import os
 import ssl
@@ -256,23 +257,31 @@ class Python(NamedTuple):
             pytest.skip(f"pip could not install {', '.join(packages)}: {done.stderr.decode()[-300:]}")
 
 
-def _environment(folder: Path) -> Python:
-    subprocess.run(
-        [getattr(sys, "_base_executable", sys.executable), "-m", "venv", str(folder)],
-        check=True, stdin=subprocess.DEVNULL, capture_output=True, timeout=DEADLINE,
-    )  # fmt: skip
-    return Python(folder)
+def _environment(factory: pytest.TempPathFactory, name: str, *packages: str) -> Python:
+    """Made by the first worker that asks; the others wait for it."""
+    base = factory.getbasetemp()
+    shared = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+    made = Python(shared / name)
+    with (shared / f"{name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (made.folder / "complete").exists():
+            subprocess.run(
+                [getattr(sys, "_base_executable", sys.executable), "-m", "venv", "--clear", str(made.folder)],
+                check=True, stdin=subprocess.DEVNULL, capture_output=True, timeout=DEADLINE,
+            )  # fmt: skip
+            if packages:
+                made.install(*packages)
+            (made.folder / "complete").touch()
+    return made
 
 
 @pytest.fixture(scope="session")
 def python(tmp_path_factory: pytest.TempPathFactory) -> Python:
     """Nothing in it but pip."""
-    return _environment(tmp_path_factory.mktemp("python") / "venv")
+    return _environment(tmp_path_factory, "python")
 
 
 @pytest.fixture(scope="session")
 def python_clients(tmp_path_factory: pytest.TempPathFactory) -> Python:
     """With the HTTP libraries of others, and uv."""
-    made = _environment(tmp_path_factory.mktemp("clients") / "venv")
-    made.install("requests", "httpx", "aiohttp", "uv")
-    return made
+    return _environment(tmp_path_factory, "python-clients", "requests", "httpx", "aiohttp", "uv")
