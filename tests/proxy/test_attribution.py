@@ -186,19 +186,19 @@ def test_nothing_is_missed_where_the_kernel_tells_less(owners, sleepers, monkeyp
 def test_processes_that_are_gone_are_forgotten(owners, monkeypatch):
     monkeypatch.setattr("doorward.proxy.socket_owner._MARGIN", 4)
     owners._room = 4
-    for _ in range(8):
+    for _ in range(20):
         with Helper() as helper:
             assert found(owners, helper.told("more")) == helper.process.pid
     with socket.socket() as mine:
         assert found(owners, inode(mine)) == os.getpid()
-    assert len(owners._known) < 8
+    assert len(owners._known) < 20
 
 
 def test_of_several_that_have_it_the_last_one_is_named(owners, pair):
-    """As the documentation says."""
+    """As the documentation says: by their numbers, which begin anew some time."""
     with subprocess.Popen(["sleep", "60"], pass_fds=[pair[0].fileno()]) as child:
         try:
-            assert found(owners, inode(pair[0])) == child.pid
+            assert found(owners, inode(pair[0])) == max(child.pid, os.getpid())
         finally:
             child.kill()
 
