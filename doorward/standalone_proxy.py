@@ -165,6 +165,9 @@ class StandaloneProxy:
 
         def inspected(problem: str) -> None:
             self._reading = False
+            if self._stopping:
+                done(Reloaded("the proxy is ending", ()))
+                return
             if problem:
                 self._not_loaded(why, done, problem)
             else:
@@ -257,6 +260,8 @@ class StandaloneProxy:
 
     def _inspected_first(self, problem: str) -> None:
         self._reading = False
+        if self._stopping:
+            return  # the workers end, and theirs with them
         if problem:
             say(f"{problem}; nothing is served")
             self._status = exit_status.ENGINE_FAILED

@@ -31,12 +31,13 @@ def proxy(tmp_path: Path, authority: Any) -> Iterator[Callable[..., Any]]:
     running = []
     (tmp_path / "home").mkdir(mode=0o700)
 
-    def start(rules: str, *args: str, **env: str) -> Any:
+    def start(rules: str, *args: str, settle: bool = True, **env: str) -> Any:
         write(tmp_path, rules)
         outside = {"SSL_CERT_FILE": str(authority.path), "PYTHONPATH": os.environ.get("PYTHONPATH", ""), **env}
         words = ("--listen", "127.0.0.1:0", "--client-env", str(tmp_path / "client.env"), *args)
         running.append(Proxy(tmp_path, words, outside, [], []))
-        running[-1].settles()
+        if settle:
+            running[-1].settles()
         return running[-1]
 
     yield start
@@ -217,11 +218,23 @@ def test_what_cannot_be_inspected_is_not_served(start: Any, proxy: Any, tmp_path
     python = tmp_path / "python"
     python.write_text(f"#!/bin/sh\nexec {sys.executable} -c 'raise SystemExit(3)'\n")
     python.chmod(0o755)
+    slow = tmp_path / "slow"
+    slow.write_text("#!/bin/sh\nexec sleep 60\n")
+    slow.chmod(0o755)
     needs = '[network]\nallow = [{host = "api.test", methods = ["GET"]}]\n'
     broken = f'{needs}[inspect]\npython = "{python}"\n'
     door = proxy(broken)
     assert door.wait() == 125
     assert any("did not become ready" in line and "DOORWARD_DEBUG=1" in line for line in door.lines)
+    # one that is not ready yet keeps nobody from ending it
+    door = proxy(f'{needs}[inspect]\npython = "{slow}"\n', settle=False)
+    until = time.monotonic() + WAIT
+    while len(door.workers) < 2:
+        assert time.monotonic() < until
+        select.select([], [], [], 0.02)
+    door.kill(signal.SIGTERM)
+    assert door.wait() == 0
+    assert not any("nothing is served" in line for line in door.lines)
     door = proxy('[network]\nallow = ["other.test"]\n')
     write(tmp_path, broken)
     door.kill(signal.SIGHUP)
