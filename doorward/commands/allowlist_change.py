@@ -46,7 +46,8 @@ def add(args: list[str]) -> int:
     effect = _effect(parsed)
     wanted = _checked(_words("add", parsed), effect)
     file = chosen_file(parsed)
-    known = rules_in_effect(parsed, file)
+    new = [rule for word in wanted.values() if (rule := _parsed(word, effect)) is not None]
+    known = rules_in_effect(parsed, file, new)
     added: dict[str, str] = {}
     already: dict[str, str] = {}
     notices: list[str] = []

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 from doorward.allowlists.rule import MalformedRule, Origin, Rule, parse_rule
@@ -109,8 +109,9 @@ def folder_for(file: RuleFile) -> Iterator[None]:
         raise
 
 
-def rules_in_effect(parsed: Parsed, file: RuleFile) -> list[Rule]:
-    """The rules of every layer as a run would have them, presets left out. Raises UsageError."""
+def rules_in_effect(parsed: Parsed, file: RuleFile, new: Iterable[Rule] = ()) -> list[Rule]:
+    """The rules of every layer as a run would have them, presets left out. Raises UsageError; also where one of `new`,
+    which are to be written to the file, names a credential it must not."""
     profile = parsed.last("profile") if file.layer == "profile" and os.path.lexists(file.path) else None
     folder = working_folder(parsed.last("cd") or None)
     configuration = load(home=_home().path, cwd=folder, env=os.environ, profile=profile)
@@ -124,6 +125,16 @@ def rules_in_effect(parsed: Parsed, file: RuleFile) -> list[Rule]:
                 rules.append(parse_rule(entry, effect, Origin(origin.source, origin.where)))
             except MalformedRule as error:
                 raise UsageError(printable_lines(f"doorward: {error}")) from None
+    naming = [rule for rule in new if rule.credential]
+    if naming:
+        from doorward.credential_rules import bound
+        from doorward.credentials import credentials_of
+
+        where = PROJECT_FILE if file.layer == "project" else file.path
+        named = {rule.credential for rule in naming}
+        # another one may be without hosts as long as nothing is said here about it
+        credentials = [each for each in credentials_of(configuration) if each.hosts or each.name in named]
+        bound(credentials, [rule._replace(origin=Origin("file", where)) for rule in naming])
     return rules
 
 

@@ -80,6 +80,22 @@ def test_add_takes_tables_presets_and_unicode(run: Run, home: Path) -> None:
     assert network(home / "config.toml") == {"allow": allow}
 
 
+def test_a_rule_names_a_credential_that_is_there_and_goes_there(run: Run, home: Path) -> None:
+    text = '[credentials.forge]\nenv = "T"\nhosts = ["a.test"]\n[credentials.other]\nenv = "T"\n'
+    file = write(home / "config.toml", text)
+    file.chmod(0o600)
+    for entry, said in (
+        ('{host = "a.test", credential = "forg"}', 'did you mean "forge"?'),
+        ('{host = "b.test", credential = "forge"}', "beyond the hosts of credentials.forge"),
+    ):
+        status, _, err = run("add", entry)
+        assert (status, said in err) == (2, True), err
+        assert file.read_text() == text
+    for entry in ('{host = "a.test", credential = "forge"}', '{host = "b.test", credential = "other"}'):
+        assert run("add", entry)[0] == 0
+    assert len(network(file)["allow"]) == 2
+
+
 def test_what_is_there_already_is_said_and_is_no_error(run: Run, home: Path) -> None:
     """By meaning, not by spelling."""
     config = write(home / "config.toml", '[network]\nallow = ["a.test",\n {host = "b.test"}, "xn--bcher-kva.test"]\n')
