@@ -107,7 +107,9 @@ def test_the_interrupt_key_ends_the_command_and_the_shell_goes_on(screen: Screen
     screen.until(lambda text: "\nready" in text)
     screen.type("", "C-c")
     screen.until(lambda text: "status 130" in text)
-    screen.command("read line; echo got $line; stty -g | cmp - before && echo restored")
+    # what is typed before the shell has gone on to `read` it may keep for the next prompt
+    screen.command("echo waiting; read line; echo got $line; stty -g | cmp - before && echo restored")
+    screen.until(lambda text: "\nwaiting" in text)
     screen.command("typed")
     screen.until(lambda text: "got typed" in text and "restored" in text)
 
@@ -115,12 +117,13 @@ def test_the_interrupt_key_ends_the_command_and_the_shell_goes_on(screen: Screen
 def test_the_suspend_key_at_a_shell_inside(screen: Screen) -> None:
     """P-TT-05: the job stops inside, `fg` resumes it, and the shell outside is not touched."""
     screen.command(f"{screen.run} env PS1='inside> ' bash --norc -i; echo status $?")
-    screen.until(lambda text: "inside>" in text)
+    screen.until(lambda text: "\ninside>" in text)
     screen.command("sh -c 'echo go; read x; echo read $x'")
     screen.until(lambda text: "\ngo" in text)
     screen.type("", "C-z")
     screen.until(lambda text: "Stopped" in text)
     screen.command("fg")
+    screen.until(lambda text: "inside> fg\nsh -c" in text)
     screen.command("on")
     screen.until(lambda text: "\nread on" in text)
     screen.command("exit 5")

@@ -18,7 +18,10 @@ from typing import Any, NamedTuple
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
+from doorward import git_over_ssh
+
+# the one the command runs with: this checkout's or the installed one
+PACKAGE = os.path.dirname(git_over_ssh.__file__)
 
 
 def free_port() -> int:
@@ -102,7 +105,7 @@ def test_git_over_ssh_without_capture_goes_through_the_proxy(
     if os.path.realpath(doorward.python).startswith(("/tmp/", "/run/")):
         pytest.skip("the interpreter lies in a folder that the sandbox does not show")
     told = doorward.run(
-        *named("git.test", sshd.port), "-c", "network.transparent=false", "--read-only", str(ROOT / "doorward"), "--",
+        *named("git.test", sshd.port), "-c", "network.transparent=false", "--read-only", PACKAGE, "--",
         "sh", "-c", f'eval "$GIT_SSH_COMMAND -T {shlex.join(sshd.client)} '
         f'{sshd.user}@git.test echo through"',
     )  # fmt: skip
