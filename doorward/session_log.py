@@ -119,10 +119,7 @@ class SessionLog:
         if granted:
             payload["grant"] = self._grant(granted)
         self.event(payload)
-        try:
-            self._rollout.sync()
-        except StoreError as error:
-            raise _broken(error) from None
+        self.to_disk()
 
     def reviews(self) -> list[str]:
         """How the reviews that earlier processes recorded in this session ended, in order."""
@@ -281,6 +278,10 @@ class SessionLog:
             )
         )
         self._append(items.turn_end(self.session, self.turn, duration_s=duration_s))
+        self.to_disk()
+
+    def to_disk(self) -> None:
+        """Returns when what was recorded so far survives a power cut. Raises EngineError."""
         try:
             self._rollout.sync()
         except StoreError as error:

@@ -428,6 +428,7 @@ class Supervisor:
             if terminal is not None:
                 terminal.start()
             import doorward.observation  # noqa: F401 - now, while the sandbox comes up, and not when all wait for the end
+            log.to_disk()  # likewise; what was allowed is found after a power cut, too
 
             waited = loop.wait(inbox, request.timeout_s)
         except StoreError as error:
