@@ -18,7 +18,6 @@ from pathlib import Path
 import pytest
 from doorward_command import Doorward
 from origin import Origin
-from passing_neighbours import in_the_way
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent
@@ -164,14 +163,11 @@ class Sandbox:
 
     def run(self, argv, **more):
         """Runs one command to its end and gives the driver's answer."""
-        for _ in range(2):
-            driver = self.start(argv, **more)
-            out, err = driver.communicate(timeout=60)
-            assert out, f"the driver said nothing: {err.decode()}"
-            answer = json.loads(out)
-            answer["driver_stderr"] = err.decode()
-            if not in_the_way(str(answer.get("failure"))):
-                break
+        driver = self.start(argv, **more)
+        out, err = driver.communicate(timeout=60)
+        assert out, f"the driver said nothing: {err.decode()}"
+        answer = json.loads(out)
+        answer["driver_stderr"] = err.decode()
         assert "late" not in answer, answer
         return answer
 

@@ -186,7 +186,7 @@ def test_a_cache_that_cannot_be_written_still_runs_what_needs_none(sandbox):
     """P-NS-03: a set-up step that fails is either not needed or refuses the run."""
     blocked = sandbox.base / "blocked"
     blocked.write_text("")
-    answer = sandbox.run("true", policy={"cache_dir": str(blocked / "cache")}, alone=True)
+    answer = sandbox.run("true", policy={"cache_dir": str(blocked / "cache")})
     assert answer["exit_code"] == 125
     assert answer["failure"][0] == "sandbox"
 

@@ -10,8 +10,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from passing_neighbours import in_the_way
-
 DEADLINE = 60
 """Seconds any one doorward may take; a hang fails the test."""
 
@@ -63,21 +61,17 @@ class Doorward:
         input: bytes = b"",
         cwd: Path | str | None = None,
         deadline: float = DEADLINE,
-        again: bool = True,
     ) -> Ran:
-        """Run it to its end; `again`, should a neighbour have been in the way of the sandbox."""
-        for _ in range(2 if again else 1):
-            done = subprocess.run(
-                self.argv(*args),
-                cwd=cwd or self.workspace,
-                env={**self.env, **(env or {})},  # type: ignore[arg-type]
-                input=input,
-                capture_output=True,
-                timeout=deadline,
-                check=False,
-            )
-            if done.returncode not in (125, 126) or not in_the_way(done.stderr.decode(errors="replace")):
-                break
+        """Run it to its end."""
+        done = subprocess.run(
+            self.argv(*args),
+            cwd=cwd or self.workspace,
+            env={**self.env, **(env or {})},  # type: ignore[arg-type]
+            input=input,
+            capture_output=True,
+            timeout=deadline,
+            check=False,
+        )
         return Ran(done.returncode, done.stdout, done.stderr.decode("utf-8", "backslashreplace"))
 
     def start(self, *args: str | bytes, **more: Any) -> subprocess.Popen[bytes]:
