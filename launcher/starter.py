@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 # Descriptors are moved up here before they are put at 0, 1, 2, ….
 _HIGH = 64
+# A socket may be removed and made again as often as that while it is being hidden.
+_ATTEMPTS = 16
 # The first piece of a message must fit into the socket's buffer together with its descriptors.
 _PIECE = 1 << 15
 
@@ -257,17 +259,27 @@ class Starter:
 
         for source, targets in self._plan.masks:
             mask = os.fsencode(source)
-            # read-only once, and every further bind inherits it
-            _bind_read_only(mask)
+            # once, and every further bind inherits it. With all that bubblewrap would add: it passes over what is as
+            # it should be, and fails for what it would change and is gone by then
+            _bind_read_only(mask, syscalls.MS_NOSUID | syscalls.MS_NODEV)
             self._step = "hide"
             for target in targets:
-                # a target that is gone makes this fail; bubblewrap would put an empty file in its place
-                try:
-                    syscalls.mount(mask, os.fsencode(target), None, syscalls.MS_BIND)
-                except FileNotFoundError:
-                    # services come and go; what comes later in a folder that can be seen is not hidden anyway
-                    if target not in self._plan.fleeting or os.path.lexists(target):
-                        raise
+                self._hide(mask, target)
+
+    def _hide(self, mask: bytes, target: str) -> None:
+        """Covers `target`. One that is gone makes this fail; bubblewrap would put an empty file in its place."""
+        from doorward.launcher import syscalls
+
+        for attempt in range(_ATTEMPTS):
+            try:
+                syscalls.mount(mask, os.fsencode(target), None, syscalls.MS_BIND)
+                return
+            except FileNotFoundError:
+                if target not in self._plan.fleeting or attempt == _ATTEMPTS - 1:
+                    raise
+                # services come and go; what comes later in a folder that can be seen is not hidden anyway
+                if not os.path.lexists(target):
+                    return
 
     def _place(self, sources: list[int]) -> None:
         """Puts `sources` at 0, 1, 2, … and closes everything else but the pipe for failures."""
@@ -304,15 +316,15 @@ def close_all_but(keep: Container[int]) -> None:
                 pass  # the one the directory itself was read through
 
 
-def _bind_read_only(path: bytes) -> None:
-    """Makes `path` a read-only mount of itself."""
+def _bind_read_only(path: bytes, more: int = 0) -> None:
+    """Makes `path` a read-only mount of itself, with the flags `more` besides."""
     from doorward.launcher import syscalls
 
     syscalls.mount(path, path, None, syscalls.MS_BIND)
     # what else its mount forbids is locked and must be said again; access times are kept when none is named
     # (mount(2))
     locked = os.statvfs(path).f_flag & (syscalls.MS_NOSUID | syscalls.MS_NODEV | syscalls.MS_NOEXEC)
-    syscalls.mount(None, path, None, syscalls.MS_BIND | syscalls.MS_REMOUNT | syscalls.MS_RDONLY | locked)
+    syscalls.mount(None, path, None, syscalls.MS_BIND | syscalls.MS_REMOUNT | syscalls.MS_RDONLY | locked | more)
 
 
 def _hold(descriptor: int, path: bytes) -> int:

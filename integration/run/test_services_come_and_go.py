@@ -11,8 +11,8 @@ from typing import Any
 
 
 def test_sockets_that_vanish_stop_no_run(doorward: Any) -> None:
-    # not below /tmp, of which the sandbox has its own
-    with tempfile.TemporaryDirectory(dir="/var/tmp") as folder:
+    # in the workspace, which is below /tmp: this sandbox sees them, and no neighbour's
+    with tempfile.TemporaryDirectory(dir=doorward.workspace) as folder:
         over = threading.Event()
         made = 0
 
