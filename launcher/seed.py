@@ -7,19 +7,15 @@ descriptors travel with the first order.
 from __future__ import annotations
 
 import os
-import sys
-from _socket import AF_UNIX, SCM_RIGHTS, SOCK_CLOEXEC, SOCK_STREAM, SOL_SOCKET, socketpair
-from _socket import socket as Socket
+from _socket import AF_UNIX, SOCK_CLOEXEC, SOCK_STREAM, socketpair
 
+from doorward.launcher import descriptor_passing
 from doorward.launcher.interface import Identity, SandboxUnavailable
 from doorward.named_tuple import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-# The first piece of a message must fit into the socket's buffer together with its descriptors.
-_PIECE = 1 << 15
 
 
 class Seed(NamedTuple):
@@ -36,13 +32,7 @@ class Seed(NamedTuple):
 
     def send(self, line: bytes, descriptors: Sequence[int]) -> None:
         """The first order, with the descriptors that belong to it. Raises OSError if the shim is gone."""
-        channel = Socket(AF_UNIX, SOCK_STREAM, 0, self.channel)
-        try:
-            rights = b"".join(number.to_bytes(4, sys.byteorder) for number in descriptors)
-            sent = channel.sendmsg([line[:_PIECE]], [(SOL_SOCKET, SCM_RIGHTS, rights)] if rights else [])
-            channel.sendall(line[sent:])
-        finally:
-            channel.detach()
+        descriptor_passing.send(self.channel, line, descriptors)
 
     def discard(self) -> None:
         """Ends a shim that is not needed: it goes when its channel closes."""

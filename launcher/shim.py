@@ -19,12 +19,11 @@ import fcntl
 import gc
 import os
 import select
-import sys
 import time
-from _socket import AF_UNIX, CMSG_SPACE, MSG_CMSG_CLOEXEC, SOCK_CLOEXEC, SOCK_STREAM, socketpair
+from _socket import AF_UNIX, SOCK_CLOEXEC, SOCK_STREAM, socketpair
 from _socket import socket as Socket
 
-from doorward.launcher import namespaces, shim_signals
+from doorward.launcher import descriptor_passing, namespaces, shim_signals
 from doorward.launcher.directory_watch import DirectoryWatch
 from doorward.launcher.guards import Guard, register
 from doorward.launcher.identity import act_as, become_root
@@ -233,21 +232,14 @@ class Shim:
         poll = select.poll()
         poll.register(self._channel, select.POLLIN)
         poll.register(self._supervisor, select.POLLIN)
-        channel = Socket(AF_UNIX, SOCK_STREAM, 0, self._channel)
         descriptors: list[int] = []
-        try:
-            while b"\n" not in self._buffer:
-                if self._supervisor in dict(poll.poll()):
-                    return None
-                piece, ancillary, _, _ = channel.recvmsg(1 << 16, CMSG_SPACE(5 * 4), MSG_CMSG_CLOEXEC)
-                if not piece:
-                    return None
-                self._buffer += piece
-                for _, _, rights in ancillary:
-                    numbers = (rights[at : at + 4] for at in range(0, len(rights), 4))
-                    descriptors += (int.from_bytes(number, sys.byteorder) for number in numbers)
-        finally:
-            channel.detach()
+        while b"\n" not in self._buffer:
+            if self._supervisor in dict(poll.poll()):
+                return None
+            piece = descriptor_passing.receive(self._channel, descriptors)
+            if not piece:
+                return None
+            self._buffer += piece
         line, _, self._buffer = self._buffer.partition(b"\n")
         return launch_from(line, descriptors), line
 
@@ -404,12 +396,12 @@ class Shim:
         from doorward.launcher.denial_listener import DenialListener
 
         assert self._denials is not None
-        channel = Socket(AF_UNIX, SOCK_STREAM, 0, watcher)
-        _, ancillary, _, _ = channel.recvmsg(1, CMSG_SPACE(4), MSG_CMSG_CLOEXEC)
-        channel.close()
-        for _, _, rights in ancillary:
+        received: list[int] = []
+        descriptor_passing.receive(watcher, received)
+        os.close(watcher)
+        for listener in received:
             self._listener = DenialListener(
-                int.from_bytes(rights[:4], sys.byteorder),
+                listener,
                 dict(launch.calls),
                 self._denials,
                 starter=self._started,

@@ -10,11 +10,8 @@ import errno
 import fcntl
 import os
 import select
-import sys
-from _socket import AF_UNIX, CMSG_SPACE, MSG_CMSG_CLOEXEC, SCM_RIGHTS, SOCK_STREAM, SOL_SOCKET
-from _socket import socket as Socket
 
-from doorward.launcher import shim_signals
+from doorward.launcher import descriptor_passing, shim_signals
 from doorward.launcher.identity import become
 from doorward.launcher.launch import Launch, launch_from
 from doorward.named_tuple import NamedTuple
@@ -29,8 +26,6 @@ if TYPE_CHECKING:
 _HIGH = 64
 # A socket may be removed and made again as often as that while it is being hidden.
 _ATTEMPTS = 16
-# The first piece of a message must fit into the socket's buffer together with its descriptors.
-_PIECE = 1 << 15
 
 
 class Waiting(NamedTuple):
@@ -66,29 +61,18 @@ def order(orders: int, line: bytes, descriptors: Sequence[int], *, cgroup: str =
     the control group to join and the channel for the listener of its filter. Raises OSError if it is gone."""
     about = dumps([cgroup, watcher >= 0]).encode() + b"\n" + line + b"\n"
     numbers = (*descriptors, watcher) if watcher >= 0 else descriptors
-    channel = Socket(AF_UNIX, SOCK_STREAM, 0, orders)
-    try:
-        rights = b"".join(number.to_bytes(4, sys.byteorder) for number in numbers)
-        sent = channel.sendmsg([about[:_PIECE]], [(SOL_SOCKET, SCM_RIGHTS, rights)] if rights else [])
-        if sent < len(about):  # it closes its end once it has all, and then even nothing cannot be sent
-            channel.sendall(about[sent:])
-    finally:
-        channel.detach()
+    descriptor_passing.send(orders, about, numbers)
 
 
 def _received(orders: int) -> tuple[Launch, str, int] | None:
     """The launch, the control group, the channel of the watcher; None if the shim has nothing to start."""
-    channel = Socket(AF_UNIX, SOCK_STREAM, 0, orders)
     descriptors: list[int] = []
     data = b""
     while data.count(b"\n") < 2:
-        piece, ancillary, _, _ = channel.recvmsg(1 << 16, CMSG_SPACE(6 * 4), MSG_CMSG_CLOEXEC)
+        piece = descriptor_passing.receive(orders, descriptors)
         if not piece:
             return None
         data += piece
-        for _, _, rights in ancillary:
-            numbers = (rights[at : at + 4] for at in range(0, len(rights), 4))
-            descriptors += (int.from_bytes(number, sys.byteorder) for number in numbers)
     about, line, _ = data.split(b"\n")
     cgroup, watched = loads(about)
     watcher = descriptors.pop() if watched else -1
@@ -221,9 +205,8 @@ class Starter:
 
         self._step = "denials"
         listener = install(bytes.fromhex(self._launch.watching))
-        channel = Socket(AF_UNIX, SOCK_STREAM, 0, self._watcher)
-        channel.sendmsg([b"x"], [(SOL_SOCKET, SCM_RIGHTS, listener.to_bytes(4, sys.byteorder))])
-        channel.close()
+        descriptor_passing.send(self._watcher, b"x", (listener,))
+        os.close(self._watcher)
         os.close(listener)
 
     def _set_limits(self) -> None:

@@ -38,7 +38,8 @@ OURS = {
         "timestamps",
     },
     "doorward.launcher": {
-        "backend", "bubblewrap", "command_check", "git_directories", "globs", "guards", "interface", "launch",
+        "backend", "bubblewrap", "command_check", "descriptor_passing", "git_directories", "globs", "guards",
+        "interface", "launch",
         "linux", "masks", "mounts", "outcome", "plan", "process", "protected", "rules", "seccomp", "seed", "streams",
         "survey",
         "syscall_rules", "unix_sockets",
