@@ -9,13 +9,13 @@ from __future__ import annotations
 import os
 import re
 import sys
-from typing import Final
 
 from doorward.hint import Hint
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from typing import Final
 
     from doorward.hints import Ended
     from doorward.launcher.interface import Denied, SandboxPolicy

@@ -7,12 +7,13 @@ have the same reasons in lower case and are not meant: hence every letter counts
 from __future__ import annotations
 
 import re
-from typing import Final
 
 from doorward.hint import Hint
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Final
+
     from doorward.hints import Ended
 
 _NAME: Final = (

@@ -158,3 +158,11 @@ def test_judging_a_script_does_without_typing() -> None:
         "parser()"
     )
     assert sorted(loaded_with(code) & {"typing", "importlib.resources", "importlib.util", "pathlib"}) == []
+
+
+def test_what_is_told_of_refusals_and_failures_does_without_typing() -> None:
+    """An agent's commands fail often; each would pay for it again."""
+    names = ("supervisor", "summary", "hints", "past_the_proxy", "kept_from_writing")
+    code = "import " + ", ".join(f"doorward.{name}" for name in names)
+    assert sorted(loaded_with(code) & {"typing", "contextlib", "dataclasses"}) == []
+    assert sorted(loaded_with("import doorward.supervisor, doorward.summary") & NEVER) == []
