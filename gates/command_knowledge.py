@@ -106,10 +106,14 @@ def _of_parts(action: Action, parts: Sequence[Part], planted: Sequence[str], loc
 
     genuine = _Genuine(action, planted, locate)
     judged: dict[tuple[object, ...], Knowledge] = {}
+    found: list[Knowledge] = []
     for part in parts:
-        if part.key not in judged:
-            judged[part.key] = _of_part(action, part, genuine)
-    known = tuple(judged[part.key] for part in parts)
+        key = part.key
+        of_part = judged.get(key)
+        if of_part is None:
+            of_part = judged[key] = _of_part(action, part, genuine)
+        found.append(of_part)
+    known = tuple(found)
     risks = tuple(dict.fromkeys(risk for each in known for risk in each.risks))
     understood = all(each.understood for each in known)
     reads = all(each.read_only for each in known)
