@@ -89,9 +89,9 @@ def test_a_full_screen_program_is_drawn_resized_and_quit(screen: Screen, doorwar
     drawn = screen.until(lambda text: "a line to be seen" in text and text.count("\n~") > 15)
     assert "prompt>" not in drawn
     screen.resize(100, 40)
+    screen.until(lambda text: text.count("\n~") > 30)  # drawn anew, which would wipe what is echoed before
     screen.type(":echo 'size' &columns &lines", "Enter")
     screen.until(lambda text: "size 100 40" in text)
-    screen.until(lambda text: text.count("\n~") > 30)
     screen.type(":s/^/another /", "Enter")
     screen.until(lambda text: "another a line" in text)
     screen.type(":wq", "Enter")
