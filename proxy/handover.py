@@ -40,7 +40,7 @@ def take(channel: _socket.socket) -> Handover | None:
         raise
     except OSError:  # reset, or closed by us: no more can come
         return None
-    descriptors = _descriptors(ancillary)
+    descriptors = descriptors_in(ancillary)
     if not data:
         _usable(descriptors, "")
         return None
@@ -57,7 +57,8 @@ def take(channel: _socket.socket) -> Handover | None:
     )
 
 
-def _descriptors(ancillary: list[tuple[int, int, bytes]]) -> list[int]:
+def descriptors_in(ancillary: list[tuple[int, int, bytes]]) -> list[int]:
+    """The descriptors that came with a message (recvmsg(2)); they are the caller's to close."""
     found: list[int] = []
     for level, kind, data in ancillary:
         if level == _socket.SOL_SOCKET and kind == _socket.SCM_RIGHTS:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import _socket
 from collections.abc import Callable
 
+from doorward.proxy.handover import descriptors_in
 from doorward.proxy.inspection.link import InspectionLink
 from doorward.proxy.loop import Group, Loop, Promise
 from doorward.proxy.server import Server
@@ -54,7 +55,7 @@ class Succession:
                     return
                 if not data:
                     return
-                for descriptor in _descriptors(ancillary):
+                for descriptor in descriptors_in(ancillary):
                     self._follow(_socket.socket(fileno=descriptor), group, on_error)
         finally:
             watch.forget(shared=True)
@@ -69,11 +70,3 @@ class Succession:
         self._count += 1
         more, self._more = self._more, Promise(self._loop)
         more.set(None)
-
-
-def _descriptors(ancillary: list[tuple[int, int, bytes]]) -> list[int]:
-    found: list[int] = []
-    for level, kind, data in ancillary:
-        if level == _socket.SOL_SOCKET and kind == _socket.SCM_RIGHTS:
-            found += memoryview(data[: len(data) - len(data) % 4]).cast("i").tolist()
-    return found
