@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from _socket import AF_INET, AF_INET6, inet_pton
 from bisect import bisect_right
-from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_network
 
 from doorward.allowlists.special_purpose import (
     IPV4_BLOCKS,
@@ -23,9 +22,14 @@ from doorward.allowlists.special_purpose import AddressClass as AddressClass
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network
 
-IPAddress = IPv4Address | IPv6Address
-IPNetwork = IPv4Network | IPv6Network
+    IPAddress = IPv4Address | IPv6Address
+    IPNetwork = IPv4Network | IPv6Network
+else:
+    # `ipaddress` is 3 ms of a start. It is imported where an address is read: a run whose rules hold none has no need
+    # of it before its first connection.
+    IPAddress = IPNetwork = object
 
 _NEVER_PINNED = frozenset(
     {
@@ -44,19 +48,29 @@ _CARRYING = frozenset({0, 0x64, 0x2001, 0x2002})  # the first 16 bits of every f
 
 def unmap(ip: IPAddress) -> IPAddress:
     """The IPv4 address of an IPv4-mapped one (RFC 4291 §2.5.5.2), else the address itself without its zone."""
-    if isinstance(ip, IPv4Address):
+    if ip.version == 4:
         return ip
+    from ipaddress import IPv4Address, IPv6Address
+
     value = int(ip)
     if value >> 32 == 0xFFFF:
         return IPv4Address(value & _LOW_32)
     return IPv6Address(value) if ip.scope_id else ip
 
 
+def unmapped_number(packed: bytes) -> int:
+    """The number of a packed address (4 or 16 bytes) as `unmap` makes it."""
+    value = int.from_bytes(packed, "big")
+    return value & _LOW_32 if len(packed) == 16 and value >> 32 == 0xFFFF else value
+
+
 def unmap_network(network: IPNetwork) -> IPNetwork:
     """The IPv4 network of a mapped one, else the network itself."""
-    if isinstance(network, IPv6Network) and network.prefixlen >= 96:
+    if network.version == 6 and network.prefixlen >= 96:
         inside = network.network_address.ipv4_mapped
         if inside is not None:
+            from ipaddress import IPv4Network
+
             return IPv4Network((int(inside), network.prefixlen - 96))
     return network
 
@@ -144,6 +158,8 @@ def opens_local(network: IPNetwork) -> bool:
     """True when the network is wider than a special-purpose block, so that naming it opens local addresses too."""
     if network.prefixlen == network.max_prefixlen:
         return False
+    from ipaddress import ip_network
+
     registry = _IPV4 if network.version == 4 else _IPV6
     return any(
         kind is not AddressClass.GLOBAL and block != network and block.subnet_of(network)  # type: ignore[arg-type]

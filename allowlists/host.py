@@ -8,10 +8,14 @@
 - Whatever cannot be parsed raises `MalformedHost`; callers answer 400 and neither dial nor look up.
 """
 
-from ipaddress import IPv4Address, IPv6Address
+from __future__ import annotations
 
 from doorward.allowlists.addresses import IPAddress, unmap
 from doorward.named_tuple import NamedTuple
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ipaddress import IPv4Address, IPv6Address
 
 
 class Name(NamedTuple):
@@ -161,6 +165,8 @@ def _bracketed(text: str) -> IPv6Address:
 def _ipv6(text: str) -> IPv6Address:
     if "%" in text:
         raise MalformedHost("the IPv6 address carries a zone, which means nothing outside one machine")
+    from ipaddress import IPv6Address
+
     try:
         return IPv6Address(text)
     except ValueError:
@@ -168,6 +174,8 @@ def _ipv6(text: str) -> IPv6Address:
 
 
 def _dotted_quad(text: str) -> IPv4Address:
+    from ipaddress import IPv4Address
+
     try:
         return IPv4Address(text)  # refuses leading zeros, missing parts and a trailing dot
     except ValueError:

@@ -14,9 +14,7 @@ Each may carry `:port`, `:from-to` or `:*`.
 
 from __future__ import annotations
 
-from ipaddress import ip_network
-
-from doorward.allowlists.addresses import IPNetwork, unmap_network
+from doorward.allowlists.addresses import IPAddress, IPNetwork, unmap_network
 from doorward.allowlists.host import (
     Address,
     Host,
@@ -100,7 +98,7 @@ def parse_pattern(text: str) -> tuple[Pattern, Ports | None]:
         return Pattern(kind, found.text), ports
     if kind is not Kind.EXACT:
         raise MalformedPattern("a star does not go with an address; a block is written as ADDRESS/BITS")
-    return Pattern(Kind.NETWORK, network=ip_network(found.ip)), ports
+    return Pattern(Kind.NETWORK, network=_only(found.ip)), ports
 
 
 def parse_ports(text: str) -> Ports:
@@ -157,7 +155,7 @@ def ports_text(ports: Ports) -> str:
 def pattern_for(host: Host) -> Pattern:
     """The pattern that matches this host alone."""
     if isinstance(host, Address):
-        return Pattern(Kind.NETWORK, network=ip_network(host.ip))
+        return Pattern(Kind.NETWORK, network=_only(host.ip))
     return Pattern(Kind.EXACT, host.text)
 
 
@@ -176,6 +174,13 @@ def _split(text: str) -> tuple[str, str | None]:
     return host, (port if colon else None)
 
 
+def _only(ip: IPAddress) -> IPNetwork:
+    """The network of this address alone."""
+    from ipaddress import ip_network
+
+    return ip_network(ip)
+
+
 def _network(text: str) -> IPNetwork:
     host, slash, bits = text.partition("/")
     try:
@@ -186,6 +191,8 @@ def _network(text: str) -> IPNetwork:
         raise MalformedPattern("a rule is a host, not a URL: no path" if slash else "not an address or a block")
     if slash and not (bits.isascii() and bits.isdigit()):
         raise MalformedPattern("after the slash of a block stands a number of bits, or a rule is a host without a path")
+    from ipaddress import ip_network
+
     try:
         loose = ip_network(text, strict=False)
     except ValueError:

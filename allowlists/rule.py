@@ -16,8 +16,6 @@ by that name and no other. An address rule opens the literal alone: with `127.0.
 
 from __future__ import annotations
 
-from ipaddress import ip_network
-
 from doorward.allowlists.addresses import IPNetwork, opens_local
 from doorward.allowlists.methods import MalformedMethods, parse_methods, unknown_methods
 from doorward.allowlists.pattern import (
@@ -47,8 +45,6 @@ if TYPE_CHECKING:
 else:
     RuleEffect = Tls = str
     Entry = object
-
-LOOPBACK_OF_LOCALHOST: tuple[IPNetwork, ...] = (ip_network("127.0.0.1"), ip_network("::1"))
 
 _CONDITIONS = ("paths", "query", "headers", "graphql")
 _KEYS = ("host", "methods", *_CONDITIONS, "credential", "addresses", "tls", "dns")
@@ -141,6 +137,13 @@ class MalformedRules(MalformedRule):
         return "\n".join((f"{len(self.problems)} rules cannot be used:", *(f"  {each}" for each in self.problems)))
 
 
+def loopback_of_localhost() -> tuple[IPNetwork, ...]:
+    """What a rule for the exact name `localhost` opens."""
+    from ipaddress import ip_network
+
+    return ip_network("127.0.0.1"), ip_network("::1")
+
+
 def parse_rule(entry: Entry, effect: RuleEffect, origin: Origin) -> Rule:
     """Raises MalformedRule naming what is wrong and the nearest valid spelling."""
     if isinstance(entry, str):
@@ -200,7 +203,7 @@ def _parse_text(text: str, effect: RuleEffect, origin: Origin) -> Rule:
         if pattern.kind is not Kind.EXACT:
             notices = _notices(text, pattern, origin)
         elif pattern.name == "localhost":
-            addresses = LOOPBACK_OF_LOCALHOST
+            addresses = loopback_of_localhost()
     if ports is None:
         return Rule(
             effect,
@@ -404,7 +407,7 @@ def rule_entry(rule: Rule) -> str:
     host = canonical(rule.pattern, rule.ports if rule.ports_named else None)
     if rule.udp:
         host = _UDP + host
-    own = LOOPBACK_OF_LOCALHOST if rule.pattern == Pattern(Kind.EXACT, "localhost") else ()
+    own = loopback_of_localhost() if rule.pattern == Pattern(Kind.EXACT, "localhost") else ()
     more: dict[str, object] = {}
     if rule.methods:
         more["methods"] = list(rule.methods)

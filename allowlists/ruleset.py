@@ -28,6 +28,7 @@ from doorward.allowlists.addresses import (
     opens,
     pinnable,
     unmap,
+    unmapped_number,
 )
 from doorward.allowlists.decision import Decision, Effect, Reason, Source, Unsaid
 from doorward.allowlists.host import (
@@ -43,7 +44,7 @@ from doorward.allowlists.host import (
 from doorward.allowlists.index import RuleIndex, at_port, rules_of
 from doorward.allowlists.layers import covers
 from doorward.allowlists.pattern import EVERY_PORT, Kind, has_port, pattern_for
-from doorward.allowlists.rule import LOOPBACK_OF_LOCALHOST, MalformedRule, MalformedRules, Origin, Rule
+from doorward.allowlists.rule import MalformedRule, MalformedRules, Origin, Rule, loopback_of_localhost
 from doorward.allowlists.special_purpose import DESCRIPTIONS, METADATA_NAMES
 from doorward.named_tuple import NamedTuple
 
@@ -55,8 +56,6 @@ if TYPE_CHECKING:
 
 READ_METHODS = ("GET", "HEAD", "OPTIONS")
 """What a limited network lets through: the methods that ask for nothing to be changed (RFC 9110 §9.2.1)."""
-
-_LOCALHOST = tuple(network.network_address for network in LOOPBACK_OF_LOCALHOST)
 
 
 class AddressVerdict(NamedTuple):
@@ -127,14 +126,14 @@ class RuleSet:
         hosts: Mapping[str, str] = {},
         pins: Mapping[str, Iterable[str]] = {},
         can_ask: bool = False,
-        own_addresses: Iterable[IPAddress] = (),
+        own_addresses: Iterable[bytes] = (),
         limited: bool = False,
         prompt: Iterable[Rule] = (),
     ) -> RuleSet:
         """`hosts` is `network.hosts`; `pins` are the addresses presets were resolved to (loopback, link-local and
-        metadata ones are left out of those). `own_addresses` are the machine's interface addresses. `limited` leaves
-        of every rule the methods that only read. `prompt` are rules, as a deny is written, for hosts that a person is
-        asked about though they are allowed.
+        metadata ones are left out of those). `own_addresses` are the machine's interface addresses, packed (4 or 16
+        bytes). `limited` leaves of every rule the methods that only read. `prompt` are rules, as a deny is written, for
+        hosts that a person is asked about though they are allowed.
 
         Raises MalformedRules.
         """
@@ -163,7 +162,7 @@ class RuleSet:
             raise MalformedRules(problems)
         if limited:
             allow = tuple(_reading(allow, notices))
-        own = frozenset(int(unmap(ip)) for ip in own_addresses)
+        own = frozenset(unmapped_number(packed) for packed in own_addresses)
         return cls(allow, deny, resolved, can_ask, own, notices, limited, tuple(prompt))
 
     def decide(self, host: Host, port: int) -> Decision:
@@ -281,7 +280,9 @@ class RuleSet:
         """The addresses the host has without a look-up: a pin, a literal itself, loopback for `localhost`; else ()."""
         if isinstance(host, Address):
             return (host.ip,)
-        return self._pins.get(host.text) or (_LOCALHOST if host.text == "localhost" else ())
+        if host.text in self._pins:
+            return self._pins[host.text]
+        return tuple(each.network_address for each in loopback_of_localhost()) if host.text == "localhost" else ()
 
     def judge(self, decision: Decision, addresses: Iterable[IPAddress]) -> AddressVerdict:
         """Which of the addresses the name resolved to may be dialled. `addresses` must not be empty (ValueError):

@@ -8,7 +8,6 @@ Other keys belong to other readers and are left alone.
 
 from __future__ import annotations
 
-from doorward.allowlists.addresses import IPAddress
 from doorward.allowlists.rule import MalformedRule, MalformedRules, Origin, Rule, parse_rule
 from doorward.allowlists.ruleset import RuleSet
 
@@ -23,7 +22,7 @@ class MalformedSettings(ValueError):
     """The form is not the one above: a fault of the program that sent it, not of a person's rules."""
 
 
-def rule_set_from_settings(settings: Mapping[str, object], own_addresses: Iterable[IPAddress] = ()) -> RuleSet:
+def rule_set_from_settings(settings: Mapping[str, object], own_addresses: Iterable[bytes] = ()) -> RuleSet:
     """Raises MalformedRules with every bad entry, its origin and position; MalformedSettings for a wrong form."""
     problems: list[MalformedRule] = []
     allow = _rules(settings, "allow", problems, "allow")

@@ -1,7 +1,5 @@
 """The nearest valid spelling of a bad rule entry, for its error message."""
 
-from ipaddress import ip_network
-
 from doorward.allowlists.pattern import Kind, MalformedPattern, Pattern, Ports, parse_pattern
 from doorward.allowlists.suffixes import SuffixKind, suffix_kind
 
@@ -69,6 +67,8 @@ def _candidates(text: str) -> list[str]:
 
 def _block(text: str) -> str:
     """`10.0.0.5/8` with the bits beyond the length cleared; "" for all else."""
+    from ipaddress import ip_network
+
     try:
         return str(ip_network(text.strip("[]"), strict=False)) if "/" in text else ""
     except ValueError:

@@ -8,7 +8,10 @@ from __future__ import annotations
 
 from collections import Counter
 from math import log2
-from typing import Final
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Final
 
 LONGEST_LABEL: Final = 52
 """Characters; a label may have 63 (RFC 1035 §2.3.4), which tunnels use to the full."""

@@ -9,9 +9,11 @@ from __future__ import annotations
 import _socket
 import struct
 from ipaddress import IPv4Address, IPv6Address
-from typing import TYPE_CHECKING, Any, Final
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any, Final
+
     from doorward.proxy.records import Attributed
     from doorward.proxy.resolver import IP
     from doorward.proxy.server import Server

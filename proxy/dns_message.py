@@ -9,9 +9,12 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable
-from typing import Final
 
 from doorward.named_tuple import NamedTuple
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Final
 
 _HEADER: Final = struct.Struct(">HHHHHH")  # RFC 1035 §4.1.1
 _TWO: Final = struct.Struct(">HH")

@@ -5,11 +5,10 @@ By dnspython, in a worker thread, imported with the first such question: it cost
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from doorward.proxy import dns_message
 from doorward.proxy.task import DeadlinePassed
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from doorward.proxy.dns_message import Question
     from doorward.proxy.server import Server

@@ -15,8 +15,6 @@ The name a tunnel was asked for, the server name of a TLS ClientHello and the Ho
 
 from __future__ import annotations
 
-import re
-
 from doorward.allowlists.host import Host, MalformedHost, Name, authority_text, parse_host
 from doorward.named_tuple import NamedTuple
 from doorward.proxy.client_hello import BadHello, ClientHello, HelloReader, NotTls
@@ -29,14 +27,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 _H2_PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"  # RFC 9113 §3.4: not a head of HTTP/1
-_VERSION = re.compile(rb"[ \t\v\f\r]HTTP/", re.IGNORECASE)
+_BLANKS = b" \t\v\f\r"  # what a lenient server takes for the blank of a first line
 _METHODS = frozenset(
     b"ACL BIND CHECKOUT CONNECT COPY DELETE GET HEAD LINK LOCK M-SEARCH MERGE MKACTIVITY MKCALENDAR MKCOL MOVE NOTIFY "
     b"OPTIONS PATCH POST PRI PROPFIND PROPPATCH PURGE PUT QUERY REBIND REPORT SEARCH SOURCE SUBSCRIBE TRACE UNBIND "
     b"UNLINK UNLOCK UNSUBSCRIBE".split()
 )
 _BEGINNINGS = frozenset(method[:size] for method in _METHODS for size in range(len(method) + 1))
-_WORD = re.compile(rb"[A-Z-]*")
+_METHOD = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ-"
 
 
 class Agreed(NamedTuple):
@@ -139,7 +137,7 @@ class FirstBytes:
             return
         whole = self.data
         line, whole_line, _ = whole.lstrip(b"\r\n").partition(b"\n")
-        if whole_line and _VERSION.search(line) is not None:
+        if whole_line and _names_a_version(line):
             if _H2_PREFACE.startswith(whole[: len(_H2_PREFACE)]):
                 if len(whole) >= len(_H2_PREFACE):
                     self._judge_raw()
@@ -217,11 +215,15 @@ def names_disagree(
     return f"its ClientHello names {hello.server_name}", hello.server_name
 
 
+def _names_a_version(line: bytes) -> bool:
+    """Whether `HTTP/`, in whatever case, stands behind a blank."""
+    *before, _ = line.upper().split(b"HTTP/")
+    return any(part[-1:] and part[-1] in _BLANKS for part in before)
+
+
 def _begins_like_a_head(line: bytes) -> bool:
     """Whether more bytes may turn this into a first line with a known method."""
-    match = _WORD.match(line)
-    assert match is not None
-    word = match.group()
+    word = line[: len(line) - len(line.lstrip(_METHOD))]
     if len(word) == len(line):
         return word in _BEGINNINGS
-    return word in _METHODS and line[len(word)] in b" \t\v\f\r"
+    return word in _METHODS and line[len(word)] in _BLANKS

@@ -10,9 +10,8 @@
 
 from __future__ import annotations
 
-from collections import deque
-
 from doorward.allowlists.decision import Decision
+from doorward.plain_collections import deque
 from doorward.proxy.admission import Unreachable, connect, locate
 from doorward.proxy.answer import Relay
 from doorward.proxy.channel import Channel

@@ -4,13 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import os
-from ipaddress import IPv4Address, IPv6Address
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import TypeAlias
-
-    IP: TypeAlias = IPv4Address | IPv6Address
 
 # <sys/socket.h> of macOS; on Linux AF_INET6 is 10
 _AF_INET, _AF_INET6 = 2, {True: 30, False: 10}
@@ -27,8 +20,8 @@ class _Entry(ctypes.Structure):
     )
 
 
-def interface_addresses_of_libc(*, bsd: bool = True) -> list[IP]:
-    """Every IPv4 and IPv6 address. `bsd` says that a socket address begins with its length. Raises OSError."""
+def interface_addresses_of_libc(*, bsd: bool = True) -> list[bytes]:
+    """Every IPv4 and IPv6 address, packed. `bsd` says that a socket address begins with its length. Raises OSError."""
     libc = ctypes.CDLL(None, use_errno=True)
     libc.getifaddrs.argtypes = (ctypes.c_void_p,)
     libc.freeifaddrs.argtypes = (ctypes.c_void_p,)
@@ -36,7 +29,7 @@ def interface_addresses_of_libc(*, bsd: bool = True) -> list[IP]:
     if libc.getifaddrs(ctypes.byref(first)):
         number = ctypes.get_errno()
         raise OSError(number, os.strerror(number))
-    found: list[IP] = []
+    found: list[bytes] = []
     try:
         at = first.value
         while at:
@@ -51,11 +44,11 @@ def interface_addresses_of_libc(*, bsd: bool = True) -> list[IP]:
     return found
 
 
-def read_socket_address(head: bytes, at: int, *, bsd: bool) -> IP | None:
-    """The address in the socket address at `at`, whose first two bytes are `head` (sockaddr_in, sockaddr_in6)."""
+def read_socket_address(head: bytes, at: int, *, bsd: bool) -> bytes | None:
+    """The packed address in the socket address at `at`; `head` are its first two bytes (sockaddr_in, sockaddr_in6)."""
     family = head[1] if bsd else int.from_bytes(head, "little")
     if family == _AF_INET:
-        return IPv4Address(ctypes.string_at(at + 4, 4))
+        return ctypes.string_at(at + 4, 4)
     if family == _AF_INET6[bsd]:
-        return IPv6Address(ctypes.string_at(at + 8, 16))
+        return ctypes.string_at(at + 8, 16)
     return None

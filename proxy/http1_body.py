@@ -8,9 +8,7 @@ Extensions must be well formed and are dropped. Trailers are fields of their own
 
 from __future__ import annotations
 
-import re
-from enum import Enum, auto
-
+from doorward.plain_enum import IntEnum
 from doorward.proxy.http1_head import check_unfinished_lines
 from doorward.proxy.http1_message import BadMessage, Body, BodyEvent, End, Trailers
 from doorward.proxy.limits import Limits
@@ -22,11 +20,12 @@ if TYPE_CHECKING:
 
 _TOKEN: Final = rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+"
 _QUOTED: Final = rb'"(?:[\t !#-\[\]-~]|\\[\t -~])*"'
-_CHUNK_LINE: Final = re.compile(
-    rb"([0-9A-Fa-f]{1,16})(?:;" + _TOKEN + rb"(?:=(?:" + _TOKEN + rb"|" + _QUOTED + rb"))?)*\r\n"
-)
+_HEX: Final = b"0123456789abcdefABCDEF"
+_LONGEST_SIZE: Final = 16  # digits
+# Nearly every chunk line is digits alone, which needs no pattern; so these are compiled when they are first needed.
+_CHUNK_LINE: Final = rb"([0-9A-Fa-f]{1,16})(?:;" + _TOKEN + rb"(?:=(?:" + _TOKEN + rb"|" + _QUOTED + rb"))?)*\r\n"
 _CHUNK_LINE_START: Final = rb"[0-9A-Fa-f]{1,16}(?:;[\t -~]*)?\r?"  # while its end is not there yet
-_FIELD: Final = rb"(" + _TOKEN + rb"):[\t ]*([\t -~\x80-\xff]*)"  # of trailers: rare, so not compiled at every start
+_FIELD: Final = rb"(" + _TOKEN + rb"):[\t ]*([\t -~\x80-\xff]*)"  # of trailers
 
 
 class BodyDecoder(Protocol):
@@ -37,6 +36,24 @@ class BodyDecoder(Protocol):
     done: bool
 
     def take(self, buffer: bytes, position: int, events: list[BodyEvent]) -> int: ...
+
+
+def _is_size(digits: bytes) -> bool:
+    return 0 < len(digits) <= _LONGEST_SIZE and not digits.translate(None, _HEX)
+
+
+def _read_chunk_line(buffer: bytes, position: int) -> tuple[int, int]:
+    """The size that the line at `position` says, and where the line ends; (0, -1) if it is no whole one."""
+    end = buffer.find(b"\r\n", position, position + _LONGEST_SIZE + 2)
+    digits = buffer[position:end] if end >= 0 else b""
+    if _is_size(digits):
+        return int(digits, 16), end + 2
+    if buffer.find(b"\r\n", position) < 0:
+        return 0, -1
+    import re
+
+    line = re.compile(_CHUNK_LINE).match(buffer, position)
+    return (0, -1) if line is None else (int(line[1], 16), line.end())
 
 
 class LengthBody:
@@ -57,11 +74,11 @@ class LengthBody:
         return position + len(piece)
 
 
-class _Part(Enum):
-    SIZE = auto()
-    DATA = auto()
-    DATA_END = auto()
-    TRAILERS = auto()
+class _Part(IntEnum):
+    SIZE = 0
+    DATA = 1
+    DATA_END = 2
+    TRAILERS = 3
 
 
 class ChunkedBody:
@@ -79,14 +96,14 @@ class ChunkedBody:
         while position < len(buffer) and not self.done:
             match self._part:
                 case _Part.SIZE:
-                    line = _CHUNK_LINE.match(buffer, position)
-                    if line is None:
+                    size, line_end = _read_chunk_line(buffer, position)
+                    if line_end < 0:
                         self._check_unfinished_line(buffer, position)
                         return position
-                    if line.end() - position > self._limits.chunk_line:
+                    if line_end - position > self._limits.chunk_line:
                         raise self._line_too_long()
-                    position = line.end()
-                    self._left = int(line[1], 16)
+                    position = line_end
+                    self._left = size
                     self._part = _Part.DATA if self._left else _Part.TRAILERS
                     self._scanned = 0
                 case _Part.DATA:
@@ -116,9 +133,12 @@ class ChunkedBody:
 
     def _check_unfinished_line(self, buffer: bytes, position: int) -> None:
         """Raises unless more bytes could still make a chunk-size line of what begins at `position`."""
-        start = re.compile(_CHUNK_LINE_START).match(buffer, position)
-        if start is None or start.end() != len(buffer):
-            raise BadMessage(self._status, "A chunk's size is not plain hexadecimal digits and a line end.")
+        left = buffer[position:]
+        if not _is_size(left.removesuffix(b"\r")):
+            import re
+
+            if re.fullmatch(_CHUNK_LINE_START, left) is None:
+                raise BadMessage(self._status, "A chunk's size is not plain hexadecimal digits and a line end.")
         if len(buffer) - position >= self._limits.chunk_line:
             raise self._line_too_long()
 
@@ -147,6 +167,8 @@ class ChunkedBody:
             raise BadMessage(status, f"The message has more than {self._limits.header_count} trailer lines.")
         fields = []
         for line in lines:
+            import re
+
             field = re.fullmatch(_FIELD, line)
             if field is None:
                 raise BadMessage(self._status, "A trailer line is not a name, a colon and a value.")

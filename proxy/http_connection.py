@@ -6,8 +6,6 @@ beyond is never parsed.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from doorward.allowlists.decision import Reason, Source
 from doorward.allowlists.host import authority_text, host_text
 from doorward.proxy import records
@@ -20,6 +18,7 @@ from doorward.proxy.request_stream import RequestStream
 from doorward.proxy.target import RefusedTarget, Target, parse_target
 from doorward.proxy.tunnelling import serve_tunnel
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from doorward.proxy.connection import Connection
 

@@ -6,12 +6,12 @@ What serves a kind is imported when the first client comes, since most runs have
 from __future__ import annotations
 
 import _socket
-from typing import TYPE_CHECKING
 
 from doorward.proxy import records
 from doorward.proxy.handover import Handover
 from doorward.proxy.task import Watch
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from doorward.proxy.connection import Connection
     from doorward.proxy.server import Server

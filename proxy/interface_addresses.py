@@ -10,7 +10,6 @@ from __future__ import annotations
 import _socket
 import os
 import struct
-from ipaddress import IPv4Address, IPv6Address
 
 from doorward.named_tuple import NamedTuple
 from doorward.typing_names import Protocol
@@ -18,9 +17,7 @@ from doorward.typing_names import Protocol
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Final, TypeAlias
-
-IP: TypeAlias = IPv4Address | IPv6Address
+    from typing import Final
 
 # netlink(7), linux/netlink.h, linux/rtnetlink.h, linux/if_addr.h
 _HEADER: Final = struct.Struct("=IHHII")  # length, type, flags, sequence, port
@@ -40,9 +37,10 @@ _ATTEMPTS: Final = 3  # an address that comes or goes during a dump makes it use
 
 
 class InterfaceAddresses(NamedTuple):
-    """`addresses` in the kernel's order, each once; `notice` is a sentence for a person where they cannot be had."""
+    """`addresses` packed (4 or 16 bytes), in the kernel's order, each once; `notice` is a sentence for a person where
+    they cannot be had."""
 
-    addresses: tuple[IP, ...]
+    addresses: tuple[bytes, ...]
     notice: str = ""
 
 
@@ -94,12 +92,12 @@ def _open_netlink() -> Datagrams:
     return netlink
 
 
-def _dump(netlink: Datagrams) -> list[IP] | None:
+def _dump(netlink: Datagrams) -> list[bytes] | None:
     """One dump; None if it was disturbed. Raises OSError, and what a malformed answer leads to."""
     length = _HEADER.size + _ADDRESS.size
     header = _HEADER.pack(length, _RTM_GETADDR, _NLM_F_REQUEST | _NLM_F_DUMP, _SEQUENCE, 0)
     netlink.send(header + _ADDRESS.pack(0, 0, 0, 0, 0))
-    found: list[IP] = []
+    found: list[bytes] = []
     undisturbed = True
     for _ in range(_MOST_DATAGRAMS):
         data, sender = netlink.recvfrom(_MOST_BYTES)
@@ -111,7 +109,7 @@ def _dump(netlink: Datagrams) -> list[IP] | None:
     raise ValueError("a dump without an end")
 
 
-def read_messages(data: bytes, found: list[IP]) -> tuple[bool, bool]:
+def read_messages(data: bytes, found: list[bytes]) -> tuple[bool, bool]:
     """Add the addresses that one datagram tells to `found`. Whether the dump ends with it, and whether it is a
     faithful one so far. Raises OSError for an error the kernel reports; struct.error or ValueError for other bytes."""
     at = 0
@@ -137,7 +135,7 @@ def read_messages(data: bytes, found: list[IP]) -> tuple[bool, bool]:
     return False, faithful
 
 
-def _own_address(data: bytes, at: int, end: int) -> IP | None:
+def _own_address(data: bytes, at: int, end: int) -> bytes | None:
     """The address that one message is about. On a point-to-point link IFA_ADDRESS is the far end's, IFA_LOCAL ours."""
     family = _ADDRESS.unpack_from(data, at)[0]
     if family not in (_AF_INET, _AF_INET6):
@@ -156,7 +154,9 @@ def _own_address(data: bytes, at: int, end: int) -> IP | None:
     own = local or address
     if not own:
         return None
-    return IPv4Address(own) if family == _AF_INET else IPv6Address(own)
+    if len(own) != (4 if family == _AF_INET else 16):
+        raise ValueError("a netlink address of impossible length")
+    return own
 
 
 def _aligned(length: int) -> int:

@@ -21,9 +21,9 @@ import itertools
 import os
 import sys
 import types
-from collections import deque
 from heapq import heapify, heappop, heappush
 
+from doorward.plain_collections import deque
 from doorward.proxy.clock import NEVER, Clock, MonotonicClock
 from doorward.proxy.task import Cancelled, DeadlinePassed, HungUp, Task, Watch
 from doorward.typing_names import Generic, TypeVar

@@ -11,7 +11,6 @@
 from __future__ import annotations
 
 import _socket
-from typing import TYPE_CHECKING
 
 from doorward.allowlists.host import Name
 from doorward.proxy import records
@@ -23,6 +22,7 @@ from doorward.proxy.socket_maker import SocketMaker
 from doorward.proxy.tunnel import Tunnel
 from doorward.proxy.tunnelling import serve_tunnel
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from doorward.proxy.connection import Connection
     from doorward.proxy.server import Server

@@ -10,15 +10,14 @@
 from __future__ import annotations
 
 import _socket
-from collections import OrderedDict
 from ipaddress import IPv4Address, IPv6Address
-from typing import TYPE_CHECKING, Final
 
 from doorward.allowlists.decision import Decision, Effect, Reason, Source, Words
 from doorward.allowlists.host import Address, MalformedHost, Name, address_host, parse_host
 from doorward.allowlists.pattern import Kind
 from doorward.allowlists.rule import table_text
 from doorward.named_tuple import NamedTuple
+from doorward.plain_collections import OrderedDict
 from doorward.proxy import dns_message as dns
 from doorward.proxy import records
 from doorward.proxy.carried_data import why_it_carries_data
@@ -29,8 +28,10 @@ from doorward.proxy.refusal import refusal_from
 from doorward.proxy.stand_ins import StandIns, ipv6_stand_in, pointed_at, stands_for_names
 from doorward.proxy.task import DeadlinePassed, Watch
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import Final
 
     from doorward.proxy.connection import Connection
     from doorward.proxy.records import Attributed, Item, Receipt

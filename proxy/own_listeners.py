@@ -7,7 +7,6 @@ takes in every address of the machine; the unspecified address as a target means
 from __future__ import annotations
 
 import _socket
-from ipaddress import ip_address
 
 from doorward.allowlists.addresses import unmap
 from doorward.proxy.resolver import IP
@@ -21,39 +20,42 @@ class OwnListeners:
     """The bound addresses, by port."""
 
     def __init__(self) -> None:
-        self._by_port: dict[int, list[IP]] = {}
+        self._by_port: dict[int, list[str]] = {}  # addresses are read when somebody dials one of the ports
 
     def add(self, sock: _socket.socket) -> None:
         """A listening TCP socket; call it after bind. Sockets of other families are nobody's target."""
         bound = _bound(sock)
         if bound is not None:
-            ip, port = bound
-            self._by_port.setdefault(port, []).append(ip)
+            host, port = bound
+            self._by_port.setdefault(port, []).append(host)
 
     def discard(self, sock: _socket.socket) -> None:
         """The listener is about to be closed."""
         bound = _bound(sock)
         if bound is not None and bound[0] in self._by_port.get(bound[1], ()):
-            ip, port = bound
-            self._by_port[port].remove(ip)
+            host, port = bound
+            self._by_port[port].remove(host)
             if not self._by_port[port]:
                 del self._by_port[port]
 
     def any_of(self, addresses: Iterable[IP], port: int) -> IP | None:
         """The first of `addresses` at which one of our listeners answers, or None."""
-        bound = self._by_port.get(port)
-        if bound:
+        hosts = self._by_port.get(port)
+        if hosts:
+            from ipaddress import ip_address
+
+            bound = [unmap(ip_address(host)) for host in hosts]
             for ip in addresses:
                 if any(_reaches(unmap(ip), at) for at in bound):
                     return ip
         return None
 
 
-def _bound(sock: _socket.socket) -> tuple[IP, int] | None:
+def _bound(sock: _socket.socket) -> tuple[str, int] | None:
     if sock.family not in (_socket.AF_INET, _socket.AF_INET6):
         return None
     name = sock.getsockname()
-    return unmap(ip_address(name[0].partition("%")[0])), name[1]
+    return name[0].partition("%")[0], name[1]
 
 
 def _reaches(target: IP, bound: IP) -> bool:

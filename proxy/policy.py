@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
-
 from doorward.allowlists.decision import Decision
 from doorward.allowlists.host import Address, Host, MalformedHost, Name, parse_rule_host
 from doorward.allowlists.index import RuleIndex
@@ -12,6 +10,7 @@ from doorward.allowlists.rule import Origin, parse_rule
 from doorward.allowlists.ruleset import AddressVerdict, RuleSet
 from doorward.allowlists.settings import MalformedSettings, rule_set_from_settings
 from doorward.named_tuple import NamedTuple
+from doorward.plain_collections import lru_cache
 from doorward.proxy.interface_addresses import InterfaceAddresses, interface_addresses
 from doorward.proxy.limits import DEFAULT, Limits, limits_from
 from doorward.proxy.parent import MalformedParent, Parent, parse_parent

@@ -8,7 +8,10 @@ from __future__ import annotations
 
 import _socket
 import struct
-from typing import Final
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Final
 
 _UDP: Final = 17
 _SENT: Final = 8  # bytes of the UDP header that are repeated

@@ -39,14 +39,13 @@ else:
 _IGNORED = (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP, signal.SIGTERM, signal.SIGPIPE)
 _LAST_WORDS = 5.0  # seconds for the supervisor to take the last records
 _COLLECT_AFTER = 10_000  # objects; connections make many, and hardly a cycle among them
-# What serves connections, in steps of about 1 ms: between them a `finish` is heard. The first six are what `httptools`
-# loads, and the rest of `re`.
+# What serves connections, in steps of at most 1 ms: between them a `finish` is heard.
 _PARTS = (
-    *("enum", "re", "contextlib", "typing", "httptools.parser.errors", "httptools.parser.parser"),
-    *("doorward.proxy.target", "doorward.proxy.http1_write", "doorward.proxy.records", "doorward.proxy.asking"),
-    *("doorward.proxy.own_listeners", "doorward.proxy.http1_head", "doorward.proxy.http1_response"),
-    *("doorward.proxy.client_hello", "doorward.proxy.first_bytes", "doorward.proxy.admission", "doorward.proxy.pool"),
-    *("doorward.proxy.forward", "doorward.proxy.tunnel", "doorward.proxy.server", "doorward.proxy.runs"),
+    *("doorward.proxy.llhttp", "doorward.proxy.target", "doorward.proxy.http1_write", "doorward.proxy.records"),
+    *("doorward.proxy.asking", "doorward.proxy.own_listeners", "doorward.proxy.http1_head"),
+    *("doorward.proxy.http1_response", "doorward.proxy.client_hello", "doorward.proxy.first_bytes"),
+    *("doorward.proxy.admission", "doorward.proxy.pool", "doorward.proxy.forward", "doorward.proxy.tunnel"),
+    *("doorward.proxy.server", "doorward.proxy.runs"),
 )
 _LAST_ROUNDS = 8  # of the loop, in which what waits in a listener's queue is accepted, read, decided and recorded
 

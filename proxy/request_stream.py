@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import deque
-
+from doorward.plain_collections import deque
 from doorward.proxy.channel import READ_SIZE, Channel
 from doorward.proxy.http1 import BadMessage, RequestEvent, RequestHead, RequestReader
 from doorward.proxy.limits import Limits

@@ -12,10 +12,9 @@ from __future__ import annotations
 
 import _socket
 import os
-from collections import deque
-from ipaddress import IPv4Address, IPv6Address, ip_address
 
 from doorward.allowlists.host import Name
+from doorward.plain_collections import deque
 from doorward.proxy.loop import Loop, Promise
 from doorward.proxy.task import DeadlinePassed
 from doorward.typing_names import Protocol
@@ -23,16 +22,17 @@ from doorward.typing_names import Protocol
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from ipaddress import IPv4Address, IPv6Address
     from typing import TypeAlias
 
-IP: TypeAlias = IPv4Address | IPv6Address
+    IP: TypeAlias = IPv4Address | IPv6Address
+else:
+    IP = object
 
 THREADS = 32
 """Most look-ups at once: one that hangs keeps its thread until the system's resolver gives up."""
 
 HOSTS_FILE = "/etc/hosts"
-
-_LOCALHOST: tuple[IP, ...] = (IPv4Address("127.0.0.1"), IPv6Address("::1"))
 
 
 class LookupFailed(Exception):
@@ -62,7 +62,7 @@ class SystemResolver:
     async def resolve(self, name: Name, seconds: float) -> tuple[IP, ...]:
         """See `Resolver`."""
         if name.text == "localhost":
-            return _LOCALHOST
+            return parse_answers(("127.0.0.1", "::1"))
         found = self._hosts.find(name.text)
         if found:
             return found
@@ -109,6 +109,8 @@ class SystemResolver:
 
 def parse_answers(texts: Iterable[str]) -> tuple[IP, ...]:
     """Addresses as the system's resolver spells them, in order, each once; zones are dropped with their address."""
+    from ipaddress import ip_address
+
     seen: dict[IP, None] = {}
     for text in texts:
         if "%" not in text:
@@ -143,6 +145,8 @@ class HostsFile:
                 lines = file.readlines()
         except OSError:
             return table
+        from ipaddress import ip_address
+
         for line in lines:
             words = line.partition("#")[0].split()
             try:

@@ -7,12 +7,13 @@ as an address (`127.1`) is refused. What is malformed gets the answer RFC 1928 h
 
 from __future__ import annotations
 
-from enum import IntEnum
-from ipaddress import IPv4Address, IPv6Address
-from typing import Final, TypeAlias
-
 from doorward.allowlists.host import Host, MalformedHost, address_host, parse_host
 from doorward.named_tuple import NamedTuple
+from doorward.plain_enum import IntEnum
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Final, TypeAlias
 
 _VERSION: Final = 5
 _NO_AUTHENTICATION: Final = 0
@@ -161,10 +162,10 @@ class Socks5Server:
         return first_byte
 
     def _host(self, address_type: int, address: bytes) -> Host:
-        if address_type == _IPV4:
-            return address_host(IPv4Address(address))
-        if address_type == _IPV6:
-            return address_host(IPv6Address(address))
+        if address_type != _NAME:
+            from ipaddress import ip_address
+
+            return address_host(ip_address(address))
         try:
             return parse_host(address.decode("latin-1"))
         except MalformedHost as error:

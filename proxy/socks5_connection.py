@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from doorward.proxy import records
 from doorward.proxy.admission import Unreachable
 from doorward.proxy.refusal import Refusal
@@ -11,6 +9,7 @@ from doorward.proxy.socks5 import Reply, Socks5Event, Socks5Request, Socks5Serve
 from doorward.proxy.task import DeadlinePassed
 from doorward.proxy.tunnelling import serve_tunnel
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from doorward.proxy.connection import Connection
 

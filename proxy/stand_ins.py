@@ -8,11 +8,11 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict, deque
 from collections.abc import Iterable
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network
 from typing import Final
 
+from doorward.plain_collections import OrderedDict, deque
 from doorward.proxy.resolver import IP
 
 BLOCK: Final = IPv4Network("198.18.0.0/15")

@@ -11,19 +11,17 @@ Rules (RFC 9112 §3.2, RFC 9110 §7.2), stricter than a server has to be, since 
 
 from __future__ import annotations
 
-import re
-from functools import lru_cache
-
 from doorward.allowlists.decision import Decision, Effect, Reason, Source
 from doorward.allowlists.host import Host, MalformedHost, authority_text, parse_host_port
 from doorward.named_tuple import NamedTuple
+from doorward.plain_collections import lru_cache
 from doorward.proxy.http1_message import BadMessage, RequestHead
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Final
 
-_ABSOLUTE: Final = re.compile(rb"([A-Za-z][A-Za-z0-9+.-]*)://([^/?#]*)(/?[^#]*)")
+_SCHEME: Final = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+.-"
 _DEFAULT_PORTS: Final = {"http": 80, "https": 443, "ws": 80, "wss": 443, "ftp": 21}
 
 
@@ -89,10 +87,10 @@ def parse_target(head: RequestHead) -> Target:
         target = Target("connect", host, port, b"")
         host_port = port
     else:
-        parts = _ABSOLUTE.fullmatch(head.target)
+        parts = split_absolute(head.target)
         if parts is None:
             raise _no_absolute_target(head.target)
-        scheme, authority, path = parts.groups()
+        scheme, authority, path = parts
         if scheme != b"http":
             name = scheme.decode("ascii").lower()
             if name != "http":
@@ -110,6 +108,18 @@ def parse_target(head: RequestHead) -> Target:
     elif header != authority and parse_authority(header, host_port) != (host, port):
         raise NameMismatch(target, header.decode("ascii"))
     return target
+
+
+def split_absolute(target: bytes) -> tuple[bytes, bytes, bytes] | None:
+    """Scheme, authority and the rest (path and query) of an absolute target (RFC 3986 §3); None for all else."""
+    scheme, colon, rest = target.partition(b"://")
+    if not colon or b"#" in rest or not scheme[:1].isalpha() or scheme.translate(None, _SCHEME):
+        return None
+    end = rest.find(b"/")
+    query = rest.find(b"?", 0, end if end >= 0 else len(rest))
+    if query >= 0:
+        end = query
+    return (scheme, rest, b"") if end < 0 else (scheme, rest[:end], rest[end:])
 
 
 def host_header(head: RequestHead) -> bytes | None:
@@ -139,7 +149,7 @@ def names_agree(header: bytes, host: Host, port: int, *, default_port: int | Non
 
 
 # A keep-alive client asks the same few authorities again and again; entries are bounded by the longest host name.
-@lru_cache(maxsize=1024)
+@lru_cache(1024)
 def _parse_authority(text: bytes, default_port: int | None) -> tuple[Host, int] | str:
     if b"@" in text:
         return "User-info in a target or a Host header is not accepted."

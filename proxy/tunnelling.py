@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
-
 from doorward.allowlists.decision import Decision, Effect, Reason, Source
 from doorward.allowlists.host import Address, Host, Name
 from doorward.allowlists.observing import only_observed
@@ -12,7 +10,9 @@ from doorward.proxy.first_bytes import FirstBytes
 from doorward.proxy.records import Account
 from doorward.proxy.refusal import Refusal
 from doorward.proxy.tunnel import Tunnel
+from doorward.typing_names import Protocol
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from doorward.proxy.connection import Connection
 

@@ -11,12 +11,12 @@
 from __future__ import annotations
 
 import _socket
-from collections import OrderedDict
 from typing import TYPE_CHECKING, Final
 
 from doorward.allowlists.datagrams import said_of_datagrams
 from doorward.allowlists.decision import Decision, Effect, Reason, Source
 from doorward.allowlists.host import Host, Name, address_host, host_text
+from doorward.plain_collections import OrderedDict
 from doorward.proxy import records
 from doorward.proxy.datagram import LONGEST, Datagram, receive
 from doorward.proxy.first_bytes import Disagreement

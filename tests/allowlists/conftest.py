@@ -66,7 +66,7 @@ def asked() -> Callable[..., Asked]:
             RuleSet.build(
                 [make_rule(entry) for entry in allow],
                 [make_rule(entry, "deny") for entry in deny],
-                own_addresses=[ip_address(text) for text in own],
+                own_addresses=[ip_address(text).packed for text in own],
                 **rest,  # type: ignore[arg-type]
             )
         )

@@ -32,6 +32,38 @@ def test_ready_needs_no_protocol() -> None:
     assert not loaded & {"httptools", *(f"doorward.proxy.{name}" for name in later)}
 
 
+def test_serving_needs_no_heavy_module_of_python() -> None:
+    """What is written in Python and only helps the writer is not loaded for a run whose rules are names: `typing` and
+    what it brings (httptools would), `functools` with `collections`, `ipaddress`."""
+    loaded = imported("import doorward.proxy.process, doorward.proxy.runs")
+    assert "doorward.proxy.server" in loaded
+    unwanted = {"collections", "contextlib", "enum", "functools", "ipaddress", "re", "typing", "warnings"}
+    assert loaded & unwanted == imported("pass") & unwanted
+
+
+def test_the_parser_alone_is_the_package_s() -> None:
+    """What was loaded without the package is what the package has, and nothing stands in for anything afterwards."""
+    code = """
+from doorward.proxy import llhttp
+assert not {"httptools", "httptools.parser", "typing"} & set(sys.modules)
+import httptools, typing
+assert httptools.HttpRequestParser is llhttp.HttpRequestParser
+assert httptools.HttpParserError is llhttp.HttpParserError
+assert httptools.parse_url(b"http://a.test/b").path == b"/b"
+print(typing.Optional[int])
+"""
+    assert "typing.Optional[int]" in imported(code)
+
+
+def test_the_parser_comes_with_the_package_where_it_does_not_come_alone() -> None:
+    code = """
+import httptools
+from doorward.proxy import llhttp
+assert llhttp.HttpResponseParser is httptools.HttpResponseParser
+"""
+    assert "httptools.parser" in imported(code)
+
+
 def test_the_doors_lower_floors_alone() -> None:
     """A folder imports only from floors below it (DESIGN.md §3)."""
     others = ("doorward.sessions", "doorward.gates", "doorward.launcher")

@@ -75,7 +75,7 @@ def test_which_names_go_by_name() -> None:
 
 def test_the_machines_own_public_addresses_are_local() -> None:
     mine = (ip_address("93.184.216.34"),)
-    policy = policy_from_settings(settings("*"), lambda: InterfaceAddresses(mine))
+    policy = policy_from_settings(settings("*"), lambda: InterfaceAddresses((mine[0].packed,)))
     assert policy.decide(Address(mine[0]), 443).effect is Effect.DENY
     assert not policy.judge(policy.decide(Name("a.test"), 443), mine).usable
     assert policy.notices == policy.rules.notices
