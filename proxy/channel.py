@@ -19,7 +19,12 @@ _LINGER_TURN = 1024 * 1024  # bytes dropped before other connections get their t
 _KEEP_ALIVE_AFTER = 120
 """Seconds of silence before the kernel asks whether the peer still lives (tcp(7), TCP_KEEPIDLE)."""
 
+_UNPACED = b"reno"
+"""The congestion control of connections that never leave the machine: every Linux has it. One that paces (BBR, the
+default of many machines) sends by a timer, and over loopback a stream then takes half as much CPU again."""
+
 _KEEP_IDLE = getattr(_socket, "TCP_KEEPIDLE", 0x10)  # which macOS calls TCP_KEEPALIVE (tcp(4))
+_CONGESTION = getattr(_socket, "TCP_CONGESTION", 0)  # Linux has it
 
 
 class Channel(Watch):
@@ -100,13 +105,15 @@ class Channel(Watch):
         self.close()
 
 
-def tune(sock: _socket.socket) -> None:
-    """Send small writes at once and notice a dead peer. Accepted sockets inherit it from their listener (tcp(7)).
-    For TCP; harmless on other sockets."""
+def tune(sock: _socket.socket, *, local: bool = False) -> None:
+    """Send small writes at once and notice a dead peer. `local`: whoever connects is on this machine. Accepted sockets
+    inherit it from their listener (tcp(7)). For TCP; harmless on other sockets."""
     try:
         sock.setsockopt(_socket.IPPROTO_TCP, _socket.TCP_NODELAY, 1)
         sock.setsockopt(_socket.SOL_SOCKET, _socket.SO_KEEPALIVE, 1)
         sock.setsockopt(_socket.IPPROTO_TCP, _KEEP_IDLE, _KEEP_ALIVE_AFTER)
+        if local and _CONGESTION:
+            sock.setsockopt(_socket.IPPROTO_TCP, _CONGESTION, _UNPACED)
     except OSError:
         pass
 

@@ -106,7 +106,7 @@ class Server:
         """Take over a listening stream socket. Before or while `serve` runs. With an `entry` that serves what comes in
         on it, not as a proxy's client; the socket is then one of a sandbox's, which nothing here could dial."""
         listener.setblocking(False)
-        tune(listener)
+        tune(listener, local=entry is not None or _is_loopback(listener))
         if entry is None:
             self.way.own.add(listener)
         else:
@@ -262,3 +262,11 @@ class Server:
             if self._entries.pop(listener, None) is None:
                 self.way.own.discard(listener)
             listener.close()
+
+
+def _is_loopback(listener: _socket.socket) -> bool:
+    """Whether only this machine, or this network namespace, can connect to it."""
+    if listener.family not in (_socket.AF_INET, _socket.AF_INET6):
+        return False
+    address: str = listener.getsockname()[0]
+    return address.startswith("127.") or address == "::1"

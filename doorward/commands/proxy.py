@@ -29,7 +29,7 @@ _OPTIONS = (
     Option("profile", "a profile of $DOORWARD_HOME/profiles", "NAME"),
     Option("log-json", "one JSON record a line for each connection; - is standard output", "FILE"),
     Option("client-env", "a file for shells: the proxy, whom to trust, placeholders of credentials", "FILE"),
-    Option("workers", "processes that share the connections (default 1)", "N"),
+    Option("workers", "processes that share the connections (default: one a processor, at most 4)", "N"),
     Option("drain", "how long open connections may go on after SIGTERM (default 30)", "SECONDS"),
     Option("control", "health, metrics, refusals, reload: unix:PATH or 127.0.0.1:PORT", "WHERE"),
     Option(ANY_ADDRESS, "accept on addresses that other machines can reach"),
@@ -41,6 +41,7 @@ _EXAMPLES = (
     "https_proxy=http://127.0.0.1:3128 curl https://example.com/",
 )
 _MOST_WORKERS = 256
+_WORKERS_UNASKED = 4  # a process serves on one processor; each costs 3 MB
 _DRAIN = 30.0  # seconds
 
 
@@ -63,7 +64,7 @@ def _serve(parsed: Parsed) -> int:
     from doorward.watched_configuration import WatchedConfiguration
 
     _fill_standard_streams()
-    workers = _workers(parsed)
+    asked = _workers(parsed)
     drain = _seconds(parsed)
     addresses = [parse_listen(text) for text in parsed.all("listen")]
     require_loopback(addresses, parsed.has(ANY_ADDRESS))
@@ -74,6 +75,7 @@ def _serve(parsed: Parsed) -> int:
     require_loopback(bound, parsed.has(ANY_ADDRESS), "ListenStream")
     configuration = WatchedConfiguration(_options(parsed), os.environ)
     loaded = configuration.load()
+    workers = asked or _usual_workers(inspects=loaded.inspection is not None)
     log = ConnectionLog(_log_path(parsed.last("log-json"))) if parsed.has("log-json") else None
     control = _control(parsed.last("control")) if parsed.has("control") else None
     opened = [open_listeners(address, workers) for address in addresses]
@@ -181,11 +183,22 @@ def _log_path(text: str) -> str:
     return text if text == "-" else os.path.abspath(text)
 
 
-def _workers(parsed: Parsed) -> int:
-    text = parsed.last("workers", "1")
+def _workers(parsed: Parsed) -> int | None:
+    """How many are asked for, if any number is."""
+    if not parsed.has("workers"):
+        return None
+    text = parsed.last("workers")
     if not (text.isascii() and text.isdigit()) or not 1 <= int(text) <= _MOST_WORKERS:
         raise UsageError(f"doorward proxy: --workers takes a number from 1 to {_MOST_WORKERS}, not {text!r}")
     return int(text)
+
+
+def _usual_workers(*, inspects: bool) -> int:
+    """As many as there are processors for them. One where something is inspected, since each has an inspection worker
+    beside it, a large process; and where the kernel does not spread connections among listeners, as only Linux does."""
+    if inspects or not hasattr(os, "sched_getaffinity"):
+        return 1
+    return min(len(os.sched_getaffinity(0)), _WORKERS_UNASKED)
 
 
 def _seconds(parsed: Parsed) -> float:

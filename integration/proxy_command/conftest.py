@@ -214,12 +214,14 @@ def stack() -> Iterator[contextlib.ExitStack]:
 
 @pytest.fixture
 def start(stack: contextlib.ExitStack, tmp_path: Path) -> Callable[..., Proxy]:
-    """Start a proxy and wait until it accepts or ends; `listen` False leaves `--listen` to the test."""
+    """Start a proxy and wait until it accepts or ends; `listen` False leaves `--listen` to the test. It has one worker
+    unless the test says otherwise, or with `workers` False as many as it has by itself."""
     (tmp_path / "home").mkdir(mode=0o700)
 
     def make(
         *args: str,
         listen: bool = True,
+        workers: bool = True,
         settle: bool = True,
         env: dict[str, str] | None = None,
         wrap: list[str] | None = None,
@@ -227,7 +229,8 @@ def start(stack: contextlib.ExitStack, tmp_path: Path) -> Callable[..., Proxy]:
     ) -> Proxy:
         where = ("--listen", "127.0.0.1:0") if listen else ()
         pin = ("-c", f'network.hosts."{NAME}"=127.0.0.1')
-        proxy = Proxy(tmp_path, (*where, *pin, *args), env or {}, wrap or [], fds or [])
+        one = ("--workers", "1") if workers and "--workers" not in args else ()
+        proxy = Proxy(tmp_path, (*where, *one, *pin, *args), env or {}, wrap or [], fds or [])
         stack.callback(proxy.close)
         if settle:
             proxy.settles()

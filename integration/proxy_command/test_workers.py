@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -24,6 +25,13 @@ def test_they_share_the_connections(start: Start, control: Any, there: str) -> N
     assert control.metric("open_tunnels") == 60
     for tunnel in tunnels:
         tunnel.close()
+
+
+def test_there_is_one_for_each_processor_it_may_use(start: Start) -> None:
+    assert len(start(workers=False).workers) == min(4, len(os.sched_getaffinity(0)))
+    processor = min(os.sched_getaffinity(0))
+    on_one = f"import os, sys; os.sched_setaffinity(0, [{processor}]); os.execv(sys.argv[1], sys.argv[1:])"
+    assert len(start(workers=False, wrap=[sys.executable, "-c", on_one]).workers) == 1
 
 
 def test_a_dead_one_is_replaced(start: Start, control: Any, there: str) -> None:

@@ -117,3 +117,11 @@ def test_tuned_listeners_pass_it_on() -> None:
         with socket.create_connection(listener.getsockname()), listener.accept()[0] as accepted:
             assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
             assert accepted.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
+
+
+@pytest.mark.skipif(not hasattr(socket, "TCP_CONGESTION"), reason="only Linux lets it be chosen")
+def test_what_stays_on_the_machine_is_not_paced() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        tune(listener, local=True)
+        with socket.create_connection(listener.getsockname()), listener.accept()[0] as accepted:
+            assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, 16).rstrip(b"\0") == b"reno"
