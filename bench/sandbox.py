@@ -25,6 +25,7 @@ from typing import NamedTuple
 import sandbox_works as works
 from timing import SETTLE_S, DidNotWork, columns
 
+from doorward.launcher.bubblewrap import MAX_ARGUMENTS
 from doorward.launcher.interface import Command, Mode, SandboxPolicy, Stdio
 from doorward.launcher.linux import Linux, LinuxConfinement
 from doorward.launcher.survey import survey
@@ -95,9 +96,11 @@ class Place:
         confinement = self.confinement
         found = survey(self._policy, confinement._rules, uid=os.geteuid())
         launch = confinement._launch(found, Command(argv, self.workspace, ENV), Stdio(-1, -1, -1))
-        if launch.plan.arguments_alone is None:
+        masks = [word for mask, paths in launch.plan.masks for path in paths for word in ("--ro-bind", mask, path)]
+        words = ("--unshare-net", *launch.plan.arguments, *masks)
+        if len(words) > MAX_ARGUMENTS:
             raise DidNotWork("more mounts than bubblewrap takes")
-        arguments = b"\0".join(map(os.fsencode, ("--unshare-net", *launch.plan.arguments_alone)))
+        arguments = b"\0".join(map(os.fsencode, words))
 
         def run() -> float:
             memory = os.memfd_create("arguments", 0)

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 # The first piece of a message must fit into the socket's buffer together with its descriptors.
 _PIECE = 1 << 15
-_MOST_DESCRIPTORS = 6
+_MOST_DESCRIPTORS = 8
 
 
 def send(channel: int, data: bytes, descriptors: Sequence[int]) -> None:

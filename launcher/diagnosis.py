@@ -7,6 +7,7 @@ import re
 from doorward.launcher.bubblewrap import INSTALL
 from doorward.launcher.command_check import failure_of_exec
 from doorward.launcher.interface import LaunchFailure
+from doorward.launcher.mounts import MountPlan
 from doorward.named_tuple import NamedTuple
 
 _DOCTOR = "Run doorward doctor."
@@ -196,6 +197,17 @@ def explain_text(text: str, facts: Facts) -> LaunchFailure | None:
     return LaunchFailure("sandbox", f"bubblewrap failed: {line}", _DOCTOR)
 
 
+def went_away(planned: MountPlan) -> LaunchFailure:
+    """What a sandbox that could not be finished means, where another can be a moment later."""
+    of_the_host = (mount.path for mount in planned.mounts if mount.step.endswith(("bind", "-file", "-directory")))
+    gone = next((path for path in of_the_host if not os.path.lexists(path)), None)
+    if gone is None:
+        sentence = "The sandbox could not be set up, as it can be now: something it is made of was gone for a moment."
+    else:
+        sentence = f"{gone} went away while the sandbox was being set up."
+    return LaunchFailure("sandbox", sentence, "Try again.")
+
+
 def explain_step(
     step: str, number: int, text: str, facts: Facts, *, name: str, path: str, deadline_s: float
 ) -> LaunchFailure:
@@ -220,13 +232,6 @@ def explain_step(
             return failure_of_exec(name, number)
         case "exec bwrap":
             return LaunchFailure("sandbox", f"{path} cannot be started: {reason}.", INSTALL)
-        case "masks":
-            return LaunchFailure(
-                "sandbox",
-                "The plan hides more paths than bubblewrap takes (9000 arguments), and on this machine only "
-                "bubblewrap may make a user namespace, so there is no other place for them.",
-                "Hide directories in place of single files.",
-            )
         case "network" | "join" | "door":
             return LaunchFailure(
                 "sandbox", f"The proxy's listeners cannot be opened in the sandbox: {reason}.", _DOCTOR

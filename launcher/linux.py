@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from doorward.launcher.interface import Layer
+    from doorward.launcher.mounts import MountPlan
     from doorward.launcher.process import Report
     from doorward.launcher.protocols import Confinement, Process
 
@@ -352,7 +353,7 @@ class LinuxConfinement:
         flags = _CLONE_NEWPID if self._fresh_proc else 0
         if self._own_network:
             flags |= _CLONE_NEWNET
-        if flags and self._user:
+        if self._user and (flags or self._limited):
             flags |= _CLONE_NEWUSER
         return _allowed(flags)
 
@@ -379,9 +380,10 @@ class LinuxConfinement:
                 denied = tuple(Denied(*each) for each in report.get("denied", ()))
                 outcome = outcome._replace(denied=denied)
             return outcome
-        looked = Looked(*outcome) if outcome.step else self._look_again(command)
+        looked = Looked(*outcome[:3]) if outcome.step else self._look_again(command)
         undone = tuple(Undone(*entry) for entry in report.get("undone", ()))
-        return failed(self._explain(looked, command))._replace(undone=undone)
+        planned = None if outcome.passed else found.plan
+        return failed(self._explain(looked, command, planned))._replace(undone=undone)
 
     def _look_again(self, command: Command) -> Looked:
         """Makes the same start once more with a program that can never be executed, and catches what
@@ -413,8 +415,9 @@ class LinuxConfinement:
         error = report.get("error") or {}
         return Looked(error.get("step", ""), error.get("errno", 0), text)
 
-    def _explain(self, looked: Looked, command: Command) -> LaunchFailure:
-        from doorward.launcher.diagnosis import explain_step, explain_text, read_facts
+    def _explain(self, looked: Looked, command: Command, planned: MountPlan | None = None) -> LaunchFailure:
+        """What kept the command from starting. `planned` are the mounts of a sandbox that was never finished."""
+        from doorward.launcher.diagnosis import explain_step, explain_text, read_facts, went_away
 
         facts = read_facts()
         name = command.argv[0]
@@ -428,10 +431,11 @@ class LinuxConfinement:
             return failure
         # the sandbox stands now, so the command could not be executed, or something was gone for a moment
         found = survey(self._policy, self._rules, uid=self._uid, fresh_proc=self._fresh_proc)
-        return self._check_start(command, found) or LaunchFailure(
-            "not-executable",
-            f"{name} could not be started: its format is not what the kernel takes, or a path of the policy "
-            "went away for a moment.",
+        failure = self._check_start(command, found)
+        if failure is None and planned is not None:
+            failure = went_away(planned)
+        return failure or LaunchFailure(
+            "not-executable", f"{name} could not be started: its format is not what the kernel takes."
         )
 
 

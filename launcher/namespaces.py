@@ -130,22 +130,28 @@ def hand_over(channel: int, sockets: Iterable[tuple[Mapping[str, object], Socket
         sender.detach()
 
 
-def join_network(pid: int) -> None:
-    """Joins the network namespace of `pid`, through the user namespace that owns it, and waits for `lo`.
-
-    bubblewrap sets `lo` up itself after it has told its child's pid; whoever is faster makes it fail with
-    "RTM_NEWADDR". So this only waits. Raises OSError.
-    """
-    network = os.open(f"/proc/{pid}/ns/net", os.O_RDONLY | os.O_CLOEXEC)
+def join(pid: int, name: str, kind: int) -> None:
+    """Joins a namespace of `pid` (`name` in /proc/pid/ns, `kind` a CLONE_NEW*), through the user namespace that owns
+    it. Raises OSError."""
+    place = os.open(f"/proc/{pid}/ns/{name}", os.O_RDONLY | os.O_CLOEXEC)
     try:
-        owner = fcntl.ioctl(network, _NS_GET_USERNS)
+        owner = fcntl.ioctl(place, _NS_GET_USERNS)
         try:
             setns(owner, CLONE_NEWUSER)
         finally:
             os.close(owner)
-        setns(network, CLONE_NEWNET)
+        setns(place, kind)
     finally:
-        os.close(network)
+        os.close(place)
+
+
+def join_network(pid: int) -> None:
+    """Joins the network namespace of `pid`, and waits for `lo`.
+
+    bubblewrap sets `lo` up itself after it has told its child's pid; whoever is faster makes it fail with
+    "RTM_NEWADDR". So this only waits. Raises OSError.
+    """
+    join(pid, "net", CLONE_NEWNET)
     with (
         _Closing(Socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, 0)) as events,
         _Closing(Socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC)) as probe,

@@ -19,11 +19,13 @@ _HIGHEST_SIGNAL = 64
 
 class Unexplained(NamedTuple):
     """The command did not run. `step` failed with error `number`, or bubblewrap gave up by itself (no step);
-    `text` is an error of ours that was not foreseen."""
+    `text` is an error of ours that was not foreseen. `passed`: it got as far as the command, which it could not
+    start."""
 
     step: str = ""
     number: int = 0
     text: str = ""
+    passed: bool = False
 
 
 def read_report(report: Mapping[str, Any], *, confined: bool) -> Outcome | Unexplained:
@@ -47,7 +49,7 @@ def read_report(report: Mapping[str, Any], *, confined: bool) -> Outcome | Unexp
         elif not confined or ended > _SIGNAL_BASE:
             code = ended
         else:
-            return Unexplained()
+            return Unexplained(passed=bool(report.get("passed")))
     return Outcome(code, _signal(code), undone=undone)
 
 

@@ -31,14 +31,12 @@ _NAME_FILES = ("/etc/hosts", "/etc/nsswitch.conf", "/etc/resolv.conf")
 
 
 class Plan(NamedTuple):
-    """`arguments` go with `masks` laid by the shim; `arguments_alone` hold the masks too, for a machine where
-    only bubblewrap may mount, and are None if they would be more than it takes. `carrier` starts a command
+    """`arguments` go with `masks` that are laid before bubblewrap mounts anything. `carrier` starts a command
     whose own arguments are too many; those are in `carried` then. `held` are standard streams (0, 1, 2) whose
     file must be opened anew through a read-only mount. `names` are files that say how names are found, and where they
     really lie: the command gets its own (see `name_files`). `copied` are ours, with what they stand in the place of."""
 
     arguments: tuple[str, ...] = ()
-    arguments_alone: tuple[str, ...] | None = ()
     masks: tuple[tuple[str, tuple[str, ...]], ...] = ()  # a source, and the paths it is mounted over
     carrier: tuple[str, ...] = ()
     carried: str = ""
@@ -51,10 +49,9 @@ class Plan(NamedTuple):
 
 def plan_from(value: list[Any]) -> Plan:
     """The plan from what JSON made of one."""
-    arguments, alone, masks, carrier, carried, watched, held, names, fleeting, copied = value
+    arguments, masks, carrier, carried, watched, held, names, fleeting, copied = value
     return Plan(
         tuple(arguments),
-        None if alone is None else tuple(alone),
         tuple((source, tuple(targets)) for source, targets in masks),
         tuple(carrier),
         carried,
@@ -103,10 +100,8 @@ def make_plan(
             f"The policy needs {len(mounts)} mounts, more than bubblewrap takes ({MAX_ARGUMENTS} arguments).",
             "Name directories in place of single files.",
         )
-    everything = [*mount_arguments(mounts, masks), *replacing] if hiding else laid
     return Plan(
         arguments=(*options, *laid, *variables),
-        arguments_alone=(*options, *everything, *variables) if len(everything) <= room else None,
         masks=tuple(
             (source, targets)
             for source, step in ((masks.file, "hide-file"), (masks.directory, "hide-directory"))

@@ -6,7 +6,8 @@
   tree, puts protected names back and ends.
 - Where the machine allows it, bubblewrap is process 1 of a pid namespace the shim made. When that process
   dies the kernel kills everything below it, at every moment of the set-up too, and waiting for it waits for
-  all of them. Elsewhere the shim adopts orphans and kills them one by one.
+  all of them. Elsewhere the shim adopts orphans and kills them one by one, and what is to be hidden is covered in
+  bubblewrap's own namespaces (see `gate`).
 - bubblewrap dies with the shim (PR_SET_PDEATHSIG, with the race closed by a look at the shim's pidfd).
 - Descriptors: everything inherited is closed, what a command gets comes with its launch. Nothing of Python's
   is cleaned up here: objects of the supervisor must not close numbers that are ours now.
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
     from doorward.launcher.cpu_time import Budget
     from doorward.launcher.denial_listener import DenialListener
     from doorward.launcher.denials import Denials
+    from doorward.launcher.gate import Gate
     from doorward.launcher.limits import Measured
     from doorward.launcher.transparent import Opened
 else:
@@ -132,7 +134,9 @@ class Shim:
         self._starter = -1  # to the starter
         self._keeper = Keeper(())
         self._guard: Guard | None = None
+        self._gate: Gate | None = None  # holds bubblewrap until its child's mounts are covered
         self._released = False
+        self._let_go = False  # bubblewrap may start the command
         self._ready = False  # the proxy has the listeners, so the command may start
         self._inherited: tuple[int, ...] = ()
         self._limited = False
@@ -359,18 +363,23 @@ class Shim:
             os.close(descriptor)
 
     def _start_and_attend(self, launch: Launch, line: bytes) -> dict[str, Any]:
-        if not self._ours_first and launch.plan.arguments_alone is None:
-            raise Refused("masks", errno.E2BIG)
         group = "" if self._cgroup is None else self._cgroup.path
         watcher, watched = self._watcher(launch)
+        info = -1
+        if launch.plan.masks and not self._ours_first:
+            from doorward.launcher.gate import Gate
+
+            self._gate = Gate(self._status)
+            info = self._gate.info
         try:
-            order(self._starter, line, launch.descriptors(), cgroup=group, watcher=watched)
+            order(self._starter, line, launch.descriptors(), cgroup=group, watcher=watched, info=info)
         except OSError as error:
             raise Refused("start", error.errno or errno.EIO) from error
         for descriptor in (self._starter, *_distinct(launch.stdio)):
             os.close(descriptor)
-        if watched >= 0:
-            os.close(watched)
+        for descriptor in (watched, info):
+            if descriptor >= 0:
+                os.close(descriptor)
         if self._ours_first and launch.network:
             # bubblewrap lays its mounts meanwhile, and holds the command
             become_root(launch.user)
@@ -415,7 +424,9 @@ class Shim:
         ended = os.pidfd_open(self._started)
         watch = DirectoryWatch(self._keeper.directories)
         poll = select.poll()
-        for descriptor in (ended, self._channel, self._supervisor, self._status, fault, watch):
+        gate = self._gate
+        told = self._status if gate is None else gate
+        for descriptor in (ended, self._channel, self._supervisor, told, fault, watch):
             poll.register(descriptor, select.POLLIN)
         if watcher >= 0:
             poll.register(watcher, select.POLLIN)
@@ -449,17 +460,27 @@ class Shim:
                 poll.unregister(self._supervisor)
                 killed = True
                 self._kill()
+            if gate is not None and gate.fileno() in ready:
+                child = gate.arrived()
+                if child is not None:
+                    poll.unregister(gate)
+                    error = self._cover(launch, child) if child else None
+                    if error is None:
+                        gate.open()
+                        poll.register(self._status, select.POLLIN)
+                    else:
+                        self._kill()
             if self._status in ready:
                 piece = os.read(self._status, 4096)
                 if not piece:
                     poll.unregister(self._status)
                 status += piece
                 if not alive and b"\n" in status:
-                    alive = True
                     if not self._ready:
                         error = self._join(launch, status)
                         if error is not None:
                             self._kill()
+                    alive = self._ready or error is not None
             if fault in ready:
                 poll.unregister(fault)
                 text = os.read(fault, 4096)
@@ -483,6 +504,7 @@ class Shim:
                 if budget is not None:
                     budget.start(self._top())
                 os.write(self._block, b"x")
+                self._let_go = True
             if watch.changed and now >= next_look:
                 watch.changed = False
                 self._keeper.put_back(final=False)
@@ -508,7 +530,13 @@ class Shim:
             # its pipe may have become readable together with the end
             text = _rest(fault)
             error = loads(text) if text else None
-        return {"status": wait_status, "exit_code": exit_code(status), "killed": killed, "error": error}
+        return {
+            "status": wait_status,
+            "exit_code": exit_code(status),
+            "killed": killed,
+            "error": error,
+            "passed": self._let_go and not _readable(self._block),
+        }
 
     def _top(self) -> int:
         """The process that everything of the run is below, at every moment."""
@@ -531,6 +559,25 @@ class Shim:
             orders.append({"kill": True})
         return orders
 
+    def _cover(self, launch: Launch, pid: int) -> dict[str, Any] | None:
+        """bubblewrap made the mount namespace: cover in it what is to be hidden, by a helper that joins it."""
+        helper = os.fork()
+        if helper == 0:
+            code = errno.EIO
+            try:
+                from doorward.launcher.covering import cover_in
+
+                cover_in(pid, launch.plan)
+                code = 0
+            except OSError as error:
+                code = error.errno or errno.EIO
+            finally:
+                os._exit(code)
+        code = os.waitstatus_to_exitcode(os.waitpid(helper, 0)[1])
+        if code == 0:
+            return None
+        return {"step": "hide" if code == errno.ENOENT else "mounts", "errno": code}
+
     def _join(self, launch: Launch, status: bytes) -> dict[str, Any] | None:
         """bubblewrap made the network namespace: open the listeners in it, by a helper that joins it."""
         pid = loads(status.partition(b"\n")[0]).get("child-pid", 0)
@@ -550,6 +597,8 @@ class Shim:
             finally:
                 os._exit(code)
         code = os.waitstatus_to_exitcode(os.waitpid(helper, 0)[1])
+        if code in (errno.ENOENT, errno.ESRCH):
+            return None  # it has ended already, and bubblewrap will, too
         if code != 0:
             return {"step": "join", "errno": code}
         self._finish_door(launch)
@@ -609,6 +658,12 @@ class Shim:
 
 def _distinct(stdio: Stdio) -> set[int]:
     return {number for number in stdio if number is not None and number >= 0}
+
+
+def _readable(descriptor: int) -> bool:
+    poll = select.poll()
+    poll.register(descriptor, select.POLLIN)
+    return bool(poll.poll(0))
 
 
 def _rest(descriptor: int) -> bytes:

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
 # Descriptors are moved up here before they are put at 0, 1, 2, ….
 _HIGH = 64
-# A socket may be removed and made again as often as that while it is being hidden.
-_ATTEMPTS = 16
 
 
 class Waiting(NamedTuple):
@@ -47,7 +45,7 @@ class Waiting(NamedTuple):
             close_all_but(self[:5])
             _die_with(self.shim)
             # what the way to bubblewrap takes, loaded while there is time
-            from doorward.launcher import name_files, syscalls  # noqa: F401
+            from doorward.launcher import covering, name_files, syscalls  # noqa: F401
 
             received = _received(self.orders)
             if received is not None:
@@ -56,16 +54,19 @@ class Waiting(NamedTuple):
             os._exit(1)
 
 
-def order(orders: int, line: bytes, descriptors: Sequence[int], *, cgroup: str = "", watcher: int = -1) -> None:
+def order(
+    orders: int, line: bytes, descriptors: Sequence[int], *, cgroup: str = "", watcher: int = -1, info: int = -1
+) -> None:
     """Tells the starter behind `orders` what to start: the shim's own line and the descriptors that came with it,
-    the control group to join and the channel for the listener of its filter. Raises OSError if it is gone."""
-    about = dumps([cgroup, watcher >= 0]).encode() + b"\n" + line + b"\n"
-    numbers = (*descriptors, watcher) if watcher >= 0 else descriptors
-    descriptor_passing.send(orders, about, numbers)
+    the control group to join, the channel for the listener of its filter, and where bubblewrap tells of its child while
+    it is held (see `gate`). Raises OSError if it is gone."""
+    about = dumps([cgroup, watcher >= 0, info >= 0]).encode() + b"\n" + line + b"\n"
+    ours = [number for number in (watcher, info) if number >= 0]
+    descriptor_passing.send(orders, about, (*descriptors, *ours))
 
 
-def _received(orders: int) -> tuple[Launch, str, int] | None:
-    """The launch, the control group, the channel of the watcher; None if the shim has nothing to start."""
+def _received(orders: int) -> tuple[Launch, str, int, int] | None:
+    """The launch, the control group, the watcher's channel, bubblewrap's; None if the shim has nothing to start."""
     descriptors: list[int] = []
     data = b""
     while data.count(b"\n") < 2:
@@ -74,15 +75,16 @@ def _received(orders: int) -> tuple[Launch, str, int] | None:
             return None
         data += piece
     about, line, _ = data.split(b"\n")
-    cgroup, watched = loads(about)
+    cgroup, watched, gated = loads(about)
+    info = descriptors.pop() if gated else -1
     watcher = descriptors.pop() if watched else -1
-    return launch_from(line, descriptors), cgroup, watcher
+    return launch_from(line, descriptors), cgroup, watcher, info
 
 
 class Starter:
     """The forked process once it knows what it becomes."""
 
-    def __init__(self, waiting: Waiting, launch: Launch, cgroup: str, watcher: int) -> None:
+    def __init__(self, waiting: Waiting, launch: Launch, cgroup: str, watcher: int, info: int) -> None:
         self._launch = launch
         self._plan = launch.plan
         self._ours_first = waiting.ours_first
@@ -93,6 +95,7 @@ class Starter:
         self._ignored = waiting.ignored
         self._cgroup = cgroup
         self._watcher = watcher
+        self._info = info
         self._step = "start"
 
     def start(self) -> NoReturn:
@@ -163,14 +166,14 @@ class Starter:
         self._become_user()
         self._step = "start"
         arguments = plan.arguments
-        if not self._ours_first:
-            assert plan.arguments_alone is not None  # the shim has seen to it
-            arguments = plan.arguments_alone
-            if self._launch.network:
-                arguments = ("--unshare-net", *arguments)
+        if self._launch.network and not self._ours_first:
+            arguments = ("--unshare-net", *arguments)
         sources = streams
         argv = [path, "--args", "3", "--json-status-fd", "4", "--block-fd", "5"]
         sources += (_memory("arguments", b"\0".join(map(os.fsencode, arguments))), self._status, self._block)
+        if self._info >= 0:
+            argv += ("--info-fd", str(len(sources)))
+            sources.append(self._info)
         if self._launch.program:
             argv += ("--seccomp", str(len(sources)))
             sources.append(_memory("seccomp", bytes.fromhex(self._launch.program)))
@@ -221,48 +224,25 @@ class Starter:
         """A mount namespace of ours: mounts the host makes later do not come in writable behind bubblewrap's
         back, /proc shows the numbers bubblewrap sees, masks cost neither its arguments nor its time, and files
         in `streams` are opened anew where they cannot be written."""
-        from doorward.launcher import syscalls
+        from doorward.launcher import covering, syscalls
 
         self._step = "mounts"
         syscalls.unshare(syscalls.CLONE_NEWNS)
-        syscalls.mount(None, b"/", None, syscalls.MS_REC | syscalls.MS_PRIVATE)
+        covering.make_private()
         for place, path in self._plan.held:
             self._step = "stream"
             streams[place] = _hold(streams[place], os.fsencode(path))
         if self._plan.masks:
             self._step = "mounts"
-            self._lay_masks()
+            try:
+                covering.cover(self._plan)
+            except covering.Uncovered:
+                self._step = "hide"
+                raise
         if self._launch.fresh_proc:
             self._step = "proc"
             flags = syscalls.MS_NOSUID | syscalls.MS_NODEV | syscalls.MS_NOEXEC
             syscalls.mount(b"proc", b"/proc", b"proc", flags)
-
-    def _lay_masks(self) -> None:
-        from doorward.launcher import syscalls
-
-        for source, targets in self._plan.masks:
-            mask = os.fsencode(source)
-            # once, and every further bind inherits it. With all that bubblewrap would add: it passes over what is as
-            # it should be, and fails for what it would change and is gone by then
-            _bind_read_only(mask, syscalls.MS_NOSUID | syscalls.MS_NODEV)
-            self._step = "hide"
-            for target in targets:
-                self._hide(mask, target)
-
-    def _hide(self, mask: bytes, target: str) -> None:
-        """Covers `target`. One that is gone makes this fail; bubblewrap would put an empty file in its place."""
-        from doorward.launcher import syscalls
-
-        for attempt in range(_ATTEMPTS):
-            try:
-                syscalls.mount(mask, os.fsencode(target), None, syscalls.MS_BIND)
-                return
-            except FileNotFoundError:
-                if target not in self._plan.fleeting or attempt == _ATTEMPTS - 1:
-                    raise
-                # services come and go; what comes later in a folder that can be seen is not hidden anyway
-                if not os.path.lexists(target):
-                    return
 
     def _place(self, sources: list[int]) -> None:
         """Puts `sources` at 0, 1, 2, … and closes everything else but the pipe for failures."""
@@ -299,21 +279,12 @@ def close_all_but(keep: Container[int]) -> None:
                 pass  # the one the directory itself was read through
 
 
-def _bind_read_only(path: bytes, more: int = 0) -> None:
-    """Makes `path` a read-only mount of itself, with the flags `more` besides."""
-    from doorward.launcher import syscalls
-
-    syscalls.mount(path, path, None, syscalls.MS_BIND)
-    # what else its mount forbids is locked and must be said again; access times are kept when none is named
-    # (mount(2))
-    locked = os.statvfs(path).f_flag & (syscalls.MS_NOSUID | syscalls.MS_NODEV | syscalls.MS_NOEXEC)
-    syscalls.mount(None, path, None, syscalls.MS_BIND | syscalls.MS_REMOUNT | syscalls.MS_RDONLY | locked | more)
-
-
 def _hold(descriptor: int, path: bytes) -> int:
     """Opens the file of `descriptor` anew through a read-only mount, at the same position. Its further
     position is its own: what the command reads is not read for the caller."""
-    _bind_read_only(path)
+    from doorward.launcher.covering import bind_read_only
+
+    bind_read_only(path)
     opened = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NOCTTY | os.O_CLOEXEC)
     if not os.path.sameopenfile(opened, descriptor):
         raise OSError(errno.ESTALE, os.strerror(errno.ESTALE))

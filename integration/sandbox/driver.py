@@ -4,7 +4,7 @@ A process of its own, so that a test can run it as another user, with other desc
 
 Told: {"policy": {...}, "argv", "cwd", "env", "stdin": text | null, "stdin_file", "steps": [...], "search_path",
 "repeat": n, "terminal": bool, "without_filter": bool, "bubblewrap_first": bool, "deadline": s,
-"setup_deadline": s, "ahead": bool}.
+"setup_deadline": s, "ahead": bool, "vanishing": path (removed once the mounts are planned)}.
 Steps, in order: ["release"], ["await", text on stdout], ["signal", n], ["kill"], ["touch", path], ["close"],
 ["type", text], ["resize", rows, columns], ["listen"] (take the listeners handed over), ["say", text].
 """
@@ -70,6 +70,8 @@ class Driver:
         if self.told.get("bubblewrap_first"):
             # as on a machine where only bubblewrap may make user namespaces
             confinement._namespaces = lambda: 0
+        if "vanishing" in self.told:
+            self.remove_once_planned(self.told["vanishing"])
         env = confinement.environment(self.told["env"])
         results = [self.once(confinement, env) for _ in range(self.told.get("repeat", 1))]
         confinement.close()
@@ -82,6 +84,17 @@ class Driver:
             "environment": env,
             "left": children(),
         }
+
+    def remove_once_planned(self, path):
+        look = linux.survey
+
+        def surveyed(*args, **more):
+            found = look(*args, **more)
+            if os.path.lexists(path):
+                os.unlink(path)
+            return found
+
+        linux.survey = surveyed
 
     def once(self, confinement, env):
         stdio, theirs = self.stdio()

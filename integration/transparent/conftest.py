@@ -160,12 +160,8 @@ class Doorward:
         return ["/usr/bin/env", self.python, "-P", *start, *args]
 
     def run(self, *args: str, env: dict[str, str] | None = None) -> Seen:
-        """`doorward run --json` to its end; once more where only bubblewrap makes namespaces and gave up, as it does
-        when a neighbour's socket that it is to hide goes away in that moment (docs/sandbox.md, Limits)."""
-        for _ in range(2 if self.bubblewrap_first else 1):
-            done = self._run(self.argv("run", "--json", *args)[1:], env or {})
-            if done.returncode != 125:
-                break
+        """`doorward run --json` to its end."""
+        done = self._run(self.argv("run", "--json", *args)[1:], env or {})
         err = done.stderr.decode("utf-8", "backslashreplace")
         assert done.stdout, err
         document = json.loads(done.stdout)

@@ -4,7 +4,8 @@ import errno
 
 import pytest
 
-from doorward.launcher.diagnosis import Facts, explain_step, explain_text, read_facts
+from doorward.launcher.diagnosis import Facts, explain_step, explain_text, read_facts, went_away
+from doorward.launcher.mounts import Mount, MountPlan
 
 PLAIN = Facts()
 APPARMOR = Facts(apparmor_restricts=True)
@@ -78,7 +79,6 @@ STEPS = [
     ("silent", errno.ETIMEDOUT, "sandbox", "within 3 s"),
     ("exec bwrap", errno.E2BIG, "too-large", "more than the kernel takes"),
     ("exec bwrap", errno.EACCES, "sandbox", "/usr/bin/bwrap"),
-    ("masks", errno.E2BIG, "sandbox", "9000"),
     ("hide", errno.ENOENT, "sandbox", "went away"),
     ("guard", errno.EROFS, "sandbox", "Read-only"),
     ("network", errno.EADDRINUSE, "sandbox", "listeners"),
@@ -94,6 +94,18 @@ def test_steps_of_ours(step, number, kind, word):
     failure = explain_step(step, number, "", PLAIN, name="tool", path="/usr/bin/bwrap", deadline_s=3)
     assert failure.kind == kind
     assert word in failure.sentence
+
+
+def test_a_path_of_the_plan_that_went_away_is_named(tmp_path):
+    there, gone = tmp_path / "there", tmp_path / "gone"
+    there.touch()
+    places = [Mount("ro-bind", "/"), Mount("tmpfs", "/not/on/the/host"), Mount("hide-file", str(there))]
+    failure = went_away(MountPlan((*places, Mount("hide-file", str(gone))), {}))
+    assert failure == ("sandbox", f"{gone} went away while the sandbox was being set up.", "Try again.")
+    # or it has come back, and nothing is known but that
+    failure = went_away(MountPlan(tuple(places), {}))
+    assert (failure.kind, failure.remedy) == ("sandbox", "Try again.")
+    assert "gone for a moment" in failure.sentence
 
 
 def test_an_error_nobody_foresaw_is_shown():

@@ -151,3 +151,11 @@ def test_refusals_that_cannot_be_explained_are_said_to_be_so(prepare, monkeypatc
     assert any("cannot be explained" in notice for notice in prepare(explain=True).notices)
     assert prepare(explain=True, mode="danger-full-access", network="full").notices == ()
     assert prepare().notices == ()
+
+
+def test_what_is_confined_has_its_mounts_covered_in_a_namespace_of_ours_whatever_else_it_shares(prepare, monkeypatch):
+    """With the whole network and the /proc it was started in, nothing else asks for one."""
+    monkeypatch.setattr(linux, "_allowed", lambda namespaces: namespaces)
+    confinement = prepare(network="full")
+    confinement._fresh_proc = False
+    assert confinement._namespaces() == linux._CLONE_NEWUSER

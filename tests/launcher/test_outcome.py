@@ -22,6 +22,7 @@ CASES = {
     "killed just after it had ended": (report(KILLED, 3), Outcome(3)),
     "a signal before exec": (report(143 << 8), Outcome(143, 15)),
     "bubblewrap gave up": (report(EXITED_1), Unexplained()),
+    "bubblewrap gave up at the command": ({**report(EXITED_1), "passed": True}, Unexplained(passed=True)),
     "bubblewrap ended well without the command": (report(0), Unexplained()),
     "a step of ours": (report(EXITED_1, error={"step": "proc", "errno": 1}), Unexplained("proc", 1)),
     "a step of ours before the start": ({"error": {"step": "network", "errno": 13}}, Unexplained("network", 13)),
