@@ -4,9 +4,10 @@
 message. A process serves several runs under several policies. When `control` ends, whatever the reason, everything is
 closed and the function returns: nothing here outlives its supervisor.
 
-The start counts: a policy is read, and `ready` told, with the rules loaded and nothing else. What speaks protocols is
-imported right behind that, or where the policy came with `hold`, when `serve` says that the command starts: sooner it
-would take the sandbox's processor. Connections that come sooner wait in the listeners' queues.
+The start counts: a policy is read, and `ready` told, with the rules loaded and nothing else; one that says nothing, as
+most runs' does, cannot be wrong and is read later. What speaks protocols is imported right behind that, or where the
+policy came with `hold`, when `serve` says that the command starts: sooner it would take the sandbox's processor.
+Connections that come sooner wait in the listeners' queues.
 """
 
 from __future__ import annotations
@@ -15,14 +16,9 @@ import _socket
 import gc
 import select
 
-from doorward.allowlists.rule import MalformedRule
-from doorward.allowlists.settings import MalformedSettings
 from doorward.proxy.control import Control
 from doorward.proxy.handover import Handover, take
-from doorward.proxy.limits import MalformedLimit
 from doorward.proxy.loop import Group, Loop, Promise
-from doorward.proxy.parent import MalformedParent
-from doorward.proxy.policy import Policy, policy_from_settings
 from doorward.proxy.task import DeadlinePassed, Task, Watch
 
 TYPE_CHECKING = False
@@ -31,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
+    from doorward.proxy.policy import Policy
     from doorward.proxy.runs import Runs
 else:
     import _signal as signal  # the same functions without the enums, which cost 0.5 ms
@@ -41,6 +38,8 @@ _LAST_WORDS = 5.0  # seconds for the supervisor to take the last records
 _COLLECT_AFTER = 10_000  # objects; connections make many, and hardly a cycle among them
 # What serves connections, in steps of at most 1 ms: between them a `finish` is heard.
 _PARTS = (
+    *("doorward.allowlists.host", "doorward.allowlists.pattern", "doorward.allowlists.rule"),
+    *("doorward.allowlists.index", "doorward.allowlists.settings", "doorward.proxy.policy"),
     *("doorward.proxy.llhttp", "doorward.proxy.target", "doorward.proxy.http1_write", "doorward.proxy.records"),
     *("doorward.proxy.asking", "doorward.proxy.own_listeners", "doorward.proxy.http1_head"),
     *("doorward.proxy.http1_response", "doorward.proxy.client_hello", "doorward.proxy.first_bytes"),
@@ -75,6 +74,7 @@ class ProxyProcess:
         self._control = Control(loop, control)
         self._handover = handover
         self._policies: dict[str, Policy] = {}
+        self._unread: dict[str, Mapping[str, object]] = {}  # the settings of policies that say nothing
         self._early: list[Handover] = []  # not served yet
         self._group = Group(loop)
         self._end: Promise[None] = Promise(loop)
@@ -114,8 +114,12 @@ class ProxyProcess:
     def _serve(self) -> None:
         """From now on listeners are served as they come."""
         if self._loaded is None:
+            from doorward.proxy.policy import policy_from_settings
             from doorward.proxy.runs import Runs
 
+            for policy_id, settings in self._unread.items():
+                self._policies[policy_id] = policy_from_settings(settings)
+            self._unread.clear()
             self._loaded = Runs(self._loop, self._group, self._control, self._inspection)
             _raise_descriptor_limit()
             gc.freeze()  # what was imported stays: the collector need not walk it again
@@ -154,6 +158,18 @@ class ProxyProcess:
 
     def _configure(self, policy_id: str, settings: Mapping[str, object]) -> None:
         """A new policy, or new contents for one in use."""
+        if self._loaded is None and policy_id not in self._policies:
+            if not any(settings.values()):
+                self._unread[policy_id] = settings
+                self._control.tell({"type": "ready", "policy": policy_id, "notices": []})
+                return
+            self._unread.pop(policy_id, None)
+        from doorward.allowlists.rule import MalformedRule
+        from doorward.allowlists.settings import MalformedSettings
+        from doorward.proxy.limits import MalformedLimit
+        from doorward.proxy.parent import MalformedParent
+        from doorward.proxy.policy import policy_from_settings
+
         try:
             policy = policy_from_settings(settings)
         except MalformedRule as error:

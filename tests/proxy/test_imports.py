@@ -24,12 +24,40 @@ def test_the_process_imports_nothing_heavy() -> None:
     assert loaded & HEAVY == imported("pass") & HEAVY
 
 
+READY = """
+import _socket, json, threading
+control, ours = _socket.socketpair()
+handover, other = _socket.socketpair()
+from doorward.proxy.process import run_proxy
+
+def ask():
+    global at_ready
+    ours.send(json.dumps({"type": "configure", "policy": "1", "settings": %s, "hold": True}).encode() + b"\\n")
+    said = ours.recv(1000)
+    assert b"ready" in said, said
+    at_ready = set(sys.modules)
+    ours.close()
+
+threading.Thread(target=ask).start()
+run_proxy(control, handover)
+for name in set(sys.modules) - at_ready:
+    del sys.modules[name]
+"""
+
+
 def test_ready_needs_no_protocol() -> None:
     """A policy is read with the rules loaded and nothing else; the rest is imported while the sandbox starts."""
-    loaded = imported("import doorward.proxy.process")
+    row = {"rule": "a.test", "source": "flag", "where": "--allow"}
+    loaded = imported(READY % {"allow": [row], "deny": [], "can_ask": False})
     assert "doorward.allowlists.ruleset" in loaded
     later = {"http1_message", "http1_write", "target", "refusal", "records", "server", "client_hello", "dial"}
     assert not loaded & {"httptools", *(f"doorward.proxy.{name}" for name in later)}
+
+
+def test_ready_needs_no_rules_where_none_are_given() -> None:
+    """What says nothing cannot be wrong, so it is read when it is needed, while the sandbox starts."""
+    loaded = imported(READY % {"allow": [], "deny": [], "hosts": {}, "upstream_proxy": None, "can_ask": False})
+    assert not [name for name in loaded if name.startswith("doorward.allowlists")]
 
 
 def test_serving_needs_no_heavy_module_of_python() -> None:
@@ -37,6 +65,21 @@ def test_serving_needs_no_heavy_module_of_python() -> None:
     what it brings (httptools would), `functools` with `collections`, `ipaddress`."""
     loaded = imported("import doorward.proxy.process, doorward.proxy.runs")
     assert "doorward.proxy.server" in loaded
+    unwanted = {"collections", "contextlib", "enum", "functools", "ipaddress", "re", "typing", "warnings"}
+    assert loaded & unwanted == imported("pass") & unwanted
+
+
+def test_a_refusal_needs_no_heavy_module_of_python() -> None:
+    """A client waits for its first answer while they would be imported."""
+    loaded = imported("""
+import doorward.proxy.runs, doorward.proxy.attribution
+from doorward.allowlists.host import Name
+from doorward.proxy.policy import policy_from_settings
+from doorward.proxy.refusal import refusal_from
+
+decision = policy_from_settings({}).decide(Name("a.test"), 443)
+assert decision.hint == "--allow a.test", decision
+""")
     unwanted = {"collections", "contextlib", "enum", "functools", "ipaddress", "re", "typing", "warnings"}
     assert loaded & unwanted == imported("pass") & unwanted
 
