@@ -193,7 +193,7 @@ class Sandbox:
                     found.append((int(name), line.decode("utf-8", "replace")))
         return found
 
-    def gone(self, *spared, deadline=15):
+    def gone(self, *spared, deadline=30):
         """Waits on pidfds until nothing of this sandbox is left but `spared`; gives what still is."""
         until = time.monotonic() + deadline
         while survivors := self.survivors(*spared):

@@ -123,6 +123,11 @@ DIAL = (
 )
 
 
+AT_ONCE = 9
+"""Seconds, on a loaded machine too: less than a resolver that gets no answer takes (twice five, resolv.conf(5)) or a
+client that is told to wait for twenty."""
+
+
 ALONE = ("-c", "network.transparent=false")
 """The proxy alone: nothing is captured."""
 
@@ -133,7 +138,7 @@ def test_loopback_of_the_host_is_another_machine(doorward: Any, python: Any, web
     seen = doorward(*python.shown, "--allow", f"127.0.0.1:{web.port}", "--", *words)
     problem, seconds = seen.output.splitlines()
     assert problem.startswith("ConnectionRefusedError")
-    assert float(seconds) < 1
+    assert float(seconds) < AT_ONCE
     assert web.paths == []
 
 
@@ -149,7 +154,7 @@ def test_local_resolution_fails_at_once(doorward: Any, python: Any, web: Any) ->
     seen = doorward(*python.shown, *ALONE, *web.reach(), "--", python.path, "-c", DIAL, "a.test", str(web.port))
     problem, seconds = seen.output.splitlines()
     assert problem.startswith("gaierror")
-    assert float(seconds) < 1
+    assert float(seconds) < AT_ONCE
     seen.says("Temporary failure in name resolution")
 
 
@@ -161,7 +166,7 @@ def test_socks_by_name_works_where_socks_by_address_cannot(doorward: Any, web: A
     web.paths.clear()
     begin = time.monotonic()
     local = doorward(*ALONE, *web.reach(), "--", *CURL, "--socks5", "127.0.0.1:3128", web.url())
-    assert time.monotonic() - begin < 5
+    assert time.monotonic() - begin < AT_ONCE
     assert (local.status, local.reasons, web.paths) == (97, [], [])
     local.says("Could not resolve host: a.test")
     local.hints("a name did not resolve")
@@ -183,7 +188,7 @@ def test_a_direct_address_is_unreachable_at_once(doorward: Any, client: Callable
     client(command)
     begin = time.monotonic()
     seen = doorward(*ALONE, "--", *direct[command], "http://192.0.2.1/")
-    assert time.monotonic() - begin < 5
+    assert time.monotonic() - begin < AT_ONCE
     assert (seen.status, seen.reasons) == ({"curl": 7, "wget": 4}[command], [])
     seen.hints("an address was dialled directly")
 

@@ -82,7 +82,7 @@ def test_aiohttp_without_trust_env_fails_fast(doorward: Any, web: Any, python_cl
         *python_clients.shown, *web.reach(), "-c", "network.transparent=false", "--", python_clients.path, "-c",
         GET["aiohttp"], web.url(), "direct"
     )
-    assert time.monotonic() - begin < 5
+    assert time.monotonic() - begin < 9  # a resolver that gets no answer takes ten seconds, resolv.conf(5)
     assert (seen.status, seen.reasons, web.paths) == (1, [], [])
     seen.says("ClientConnectorDNSError: Cannot connect to host", "[Temporary failure in name resolution]")
     (hint,) = seen.document["hints"]

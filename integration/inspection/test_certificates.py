@@ -169,7 +169,7 @@ def test_another_name_in_pieces(start: Any) -> None:
     """P-TL-03 with a name that is not the tunnel's: cut into bytes, over two records inside the name, and held back in
     the middle. P-TL-01: in other letters it is the same name."""
     server = start.server("api.test")
-    limits = {"first_bytes_time": 0.3}
+    limits = {"first_bytes_time": 0.6}
     door = start([{"host": f"api.test:{server.port}", "methods": ["GET"]}], limits=limits, work={"limits": limits})
     whole = hello("other.test")
     at = whole.index(b"other.test") + 3

@@ -179,7 +179,7 @@ def test_a_body_is_no_request_to_a_server_that_falls_back(start: Any, http2: Any
         first.adopt(sock)
         sock, _ = listener.accept()
         with speaks[1].wrap_socket(sock, server_side=True) as tls:
-            tls.settimeout(5)
+            tls.settimeout(30)
             data = b""
             try:
                 while not data.endswith(b"0\r\n\r\n") and (more := tls.recv(65536)):

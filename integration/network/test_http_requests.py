@@ -7,6 +7,7 @@ import socket
 from typing import Any
 
 import pytest
+from ports import closed_port
 
 
 def get(port: int, name: str = "allowed.test", *, path: str = "/", more: str = "") -> bytes:
@@ -262,10 +263,8 @@ def test_the_path_there_fails_with_502_and_its_class(network: Any) -> None:
     reply = network.ask(door, get(80, "gone.test"))
     assert reply.startswith(b"HTTP/1.1 502 ")
     assert network.error_class(reply) == "dns-failed"
-    closed = socket.create_server(("127.0.0.1", 0))
-    port = closed.getsockname()[1]
-    closed.close()
-    reply = network.ask(door, get(port))
+    with closed_port() as port:
+        reply = network.ask(door, get(port))
     assert reply.startswith(b"HTTP/1.1 502 ")
     assert network.error_class(reply) == "upstream-failed"
     records = door.sink.network(2)

@@ -6,6 +6,7 @@ import socket
 from typing import Any
 
 import pytest
+from ports import closed_port
 
 GREETING = b"\x05\x01\x00"
 
@@ -85,9 +86,8 @@ def test_refused_is_2_and_leaves_a_full_record(network: Any) -> None:
 def test_what_does_not_resolve_is_4_and_what_does_not_answer_is_5(network: Any) -> None:
     door = network.door([network.named("*"), network.named("*", "gone.test")])
     assert ask(network, door, by_name(b"gone.test", 80))[0] == 4
-    with socket.create_server(("127.0.0.1", 0)) as closed:
-        port = closed.getsockname()[1]
-    assert ask(network, door, by_name(b"allowed.test", port))[0] == 5
+    with closed_port() as port:
+        assert ask(network, door, by_name(b"allowed.test", port))[0] == 5
 
 
 @pytest.mark.parametrize(("request_", "code"), [

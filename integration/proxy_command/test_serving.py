@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from ports import free_port
 
 Start = Callable[..., Any]
 
@@ -175,8 +176,7 @@ def test_a_worker_holds_no_descriptor_it_does_not_need(start: Start, control: An
 
 def test_with_every_stream_closed(start: Start, there: str, echo: Any, tmp_path: Path) -> None:
     """No socket takes the number of standard error, where a message would then go."""
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+    port = free_port()
     wrap = ["sh", "-c", 'exec "$@" 0<&- 1>&- 2>&-', "sh"]
     log = tmp_path / "log"
     args = ("--listen", f"127.0.0.1:{port}", "--allow", there, "--log-json", str(log))

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 import shlex
-import socket
 import sys
 import tempfile
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from ports import closed_port
 
 ALONE = ("-c", "network.transparent=false")
 CURL = ("curl", "-sS", "--max-time", "20")
@@ -68,11 +68,10 @@ def test_a_missing_loopback_grant(doorward: Any, origin: Any) -> None:
     assert round_trip(doorward, "nothing listens there", *CURL, f"http://127.0.0.1:{origin.port}/") == b"hello\n"
     dial = ("/usr/bin/python3", "-c", DIAL.replace("int(sys.argv[1])", str(origin.port)))
     assert round_trip(doorward, "nothing listens there", *dial).split() == [str(origin.port).encode()]
-    with socket.create_server(("127.0.0.1", 0)) as closed:
-        port = str(closed.getsockname()[1])
-    gone = doorward("run", "--", *CURL, f"http://127.0.0.1:{port}/")
-    assert f"nothing listens on its port {port} now" in hint_of(gone.err)
-    granted = doorward("run", "--allow-loopback", port, "--", *CURL, f"http://127.0.0.1:{port}/")
+    with closed_port() as port:
+        gone = doorward("run", "--", *CURL, f"http://127.0.0.1:{port}/")
+        assert f"nothing listens on its port {port} now" in hint_of(gone.err)
+        granted = doorward("run", "--allow-loopback", str(port), "--", *CURL, f"http://127.0.0.1:{port}/")
     assert granted.status != 0 and "nothing listens there" not in granted.err
 
 

@@ -33,7 +33,7 @@ def test_what_the_first_process_leaves_is_killed_at_once(sandbox):
     )
     assert (answer["exit_code"], answer["stdout"]) == (4, "done\n")
     assert "<open>" not in answer["stderr"]
-    assert answer["took"] < 5
+    assert answer["took"] < 15  # at 40 s the driver gives up
     assert sandbox.gone() == []
 
 
@@ -179,7 +179,7 @@ def test_a_bubblewrap_that_binds_itself_to_nobody_dies_with_the_shim(sandbox):
     while not sandbox.survivors(driver.pid, shim):
         assert driver.poll() is None
     os.kill(shim, signal.SIGKILL)
-    assert sandbox.gone(driver.pid, deadline=5) == []
+    assert sandbox.gone(driver.pid) == []
     driver.kill()
     driver.communicate(timeout=30)
 

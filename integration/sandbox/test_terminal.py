@@ -23,7 +23,7 @@ def test_the_interrupt_key_reaches_the_command(sandbox):
         steps=[["release"], ["await", "ready"], ["type", "\x03"]],
     )
     assert (answer["exit_code"], answer["signal"]) == (130, 2), answer
-    assert answer["took"] < 5
+    assert answer["took"] < 15  # at 40 s the driver gives up
 
 
 def test_window_size_changes_arrive(sandbox):

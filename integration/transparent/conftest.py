@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from ports import free_port
 
 DEADLINE = 60
 ROOT = Path(__file__).resolve().parents[2]
@@ -71,8 +72,7 @@ def postgres() -> Iterator[int]:
     if os.geteuid() == 0:  # which it refuses to run as
         user = {"user": ORDINARY, "group": ORDINARY, "extra_groups": []}
         os.chown(folder, ORDINARY, ORDINARY)
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        port: int = listener.getsockname()[1]
+    port = free_port()
     env = {"PATH": "/usr/bin:/bin", "LC_ALL": "C", "TZ": "UTC"}
     try:
         subprocess.run(

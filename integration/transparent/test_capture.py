@@ -44,7 +44,7 @@ def test_an_allowed_name_is_reached_and_others_are_refused_at_once(
     )  # fmt: skip
     said, took = dialled(seen.out)
     assert said == ["banner", *["ConnectionResetError"], "gaierror", *["ConnectionResetError"] * 3], seen
-    assert max(took[1:]) < 1000  # at once; how fast is bench/transparent.py's to say
+    assert max(took[1:]) < 4000  # no timeout of anybody's; how fast is bench/transparent.py's to say
     assert canary.touched == 0 and server.touched == 1
     refused = {(each["host"], each["port"], each["protocol"], each["reason"]) for each in seen.refusals}
     assert refused == {
@@ -248,7 +248,7 @@ def test_udp_is_refused_at_once_so_that_quic_falls_back(everywhere: Any) -> None
         "    s = socket.socket(family, socket.SOCK_DGRAM); s.settimeout(10); s.connect((host, 443))\n"
         "    t = time.monotonic(); s.send(b'x')\n"
         "    try: s.recv(1)\n"
-        "    except OSError as error: print(error.errno, time.monotonic() - t < 0.1)\n"
+        "    except OSError as error: print(error.errno, time.monotonic() - t < 4)\n"
     )
     seen = everywhere.run("--", "/usr/bin/python3", "-c", code)
     assert seen.out == "111 True\n" * 2, seen

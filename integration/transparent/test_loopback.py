@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import random
 import re
 import socket
 import subprocess
@@ -13,6 +12,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from ports import free_port
 
 from doorward import open_session
 
@@ -110,29 +110,13 @@ GREET = SERVE.replace("print('listening', flush=True)\nsys.stdin.readline()\n", 
 ))  # fmt: skip
 
 
-def free_port() -> int:
-    """Below those that the kernel gives to outgoing connections (ip(7), ip_local_port_range): a neighbour's connection
-    would have it by the time it is used."""
-    while True:
-        port = random.randrange(20_000, 32_000)
-        try:
-            socket.create_server(("127.0.0.1", port)).close()
-        except OSError:
-            continue
-        return port
-
-
 @contextlib.contextmanager
 def greeting(everywhere: Any, *words: str) -> Iterator[subprocess.Popen[bytes]]:
-    """A run whose server listens by now. Where bubblewrap makes the namespaces it gives up if a socket that it is to
-    hide goes away in that moment, and neighbours have some: then there is a second try."""
-    for last in (not everywhere.bubblewrap_first, True):
-        with everywhere.start(*words, stdin=subprocess.PIPE) as run:
-            if run.stdout.readline() == b"listening\n":
-                yield run
-                return
-            said = run.stderr.read().decode(errors="replace")
-        assert not last, said
+    """A run whose server listens by now."""
+    with everywhere.start(*words, stdin=subprocess.PIPE) as run:
+        heard = run.stdout.readline()
+        assert heard == b"listening\n", (heard, run.stderr.read())
+        yield run
 
 
 @pytest.mark.parametrize("inner", ["127.0.0.1", "0.0.0.0", "::1"])

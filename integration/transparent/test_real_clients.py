@@ -8,7 +8,6 @@ import os
 import select
 import shlex
 import shutil
-import socket
 import subprocess
 import sys
 import tempfile
@@ -17,16 +16,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from ports import free_port
 
 from doorward import git_over_ssh
 
 # the one the command runs with: this checkout's or the installed one
 PACKAGE = os.path.dirname(git_over_ssh.__file__)
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        return int(listener.getsockname()[1])
 
 
 def named(name: str, port: int) -> tuple[str, ...]:

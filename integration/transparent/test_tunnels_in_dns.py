@@ -25,8 +25,8 @@ for server in ('127.0.0.1', '8.8.8.8', '192.0.2.1'):
         carried = 'nbswy3dpeb3w64tmmqqhi2djomqgs4zamrqxiyi'[number:] + '.t.test'
         name = carried if number % 2 else f's3cr3t{number}.evil.test'
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
-            s.settimeout(2); s.sendto(query(name, kind), (server, 53)); codes.add(s.recv(600)[3] & 15)
-        with socket.create_connection((server, 53), 2) as s:
+            s.settimeout(10); s.sendto(query(name, kind), (server, 53)); codes.add(s.recv(600)[3] & 15)
+        with socket.create_connection((server, 53), 10) as s:
             data = query(name, kind); s.sendall(struct.pack('>H', len(data)) + data); codes.add(s.recv(600)[5] & 15)
 try: socket.getaddrinfo('secret.blocked.test', 80)
 except socket.gaierror: codes.add('gaierror')
