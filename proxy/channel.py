@@ -68,9 +68,10 @@ class Channel(Watch):
     async def recv(self, size: int = READ_SIZE, deadline: float = NEVER) -> bytes:
         """Up to `size` bytes, b"" at the end of the stream. Raises OSError, DeadlinePassed."""
         while True:
-            data = self.try_recv(size)
-            if data is not None:
-                return data
+            if self.can_read:
+                data = self.try_recv(size)
+                if data is not None:
+                    return data
             await self.readable(deadline)
 
     async def send(self, data: bytes | bytearray, deadline: float = NEVER) -> None:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from doorward.proxy.records import Attributed
     from doorward.proxy.resolver import IP
     from doorward.proxy.server import Server
+    from doorward.proxy.target import Target
 
     Entry: TypeAlias = "Callable[[Connection], Coroutine[Any, None, None]]"
 
@@ -44,7 +45,8 @@ _SOCKS5 = 5
 class Connection:
     """A client connection of `server`. `idle`: between two requests, so that a drain may end it."""
 
-    __slots__ = ("_accounts", "_entry", "_process", "channel", "deadline", "idle", "loop", "original", "server")
+    __slots__ = ("_accounts", "_entry", "_latest", "_process", "channel", "deadline", "idle", "loop", "original",
+    "server")  # fmt: skip
 
     def __init__(self, server: Server, channel: Channel, entry: Entry | None = None) -> None:
         self.server = server
@@ -56,6 +58,7 @@ class Connection:
         self._entry = entry
         self._process: Attributed | None = None
         self._accounts: dict[tuple[Host, int, int, str], Account] = {}
+        self._latest: Account | None = None  # of them
 
     async def serve(self) -> None:
         """Serve it to its end; the channel is its owner's to close. Raises nothing but what is a fault of ours."""
@@ -75,39 +78,46 @@ class Connection:
         finally:
             self._settle_accounts()
 
-    async def decide(
-        self, protocol: str, method: str, host: Host, port: int, request: RequestHead | None = None, target: bytes = b""
-    ) -> Decision:
-        """The decision by name, and by the request where there is one that is read, its target in origin form: an
-        allow. Raises NotAdmitted; OSError when the client left while somebody was asked."""
-        server = self.server
-        if request is None:
-            known = server.policy.admit(host, port, method, visible=False)
-        else:
-            known = server.policy.decide(host, port)
-            inspection = server.policy.inspection
-            if inspection is not None and inspection.secrets and known.effect is Effect.ALLOW:
-                from doorward.proxy.inspection.plain import leak_in_plain
+    async def decide(self, protocol: str, method: str, host: Host, port: int) -> Decision:
+        """The decision on a tunnel: an allow. Raises NotAdmitted; OSError when the client left while somebody was
+        asked."""
+        known = self.server.policy.admit(host, port, method, visible=False)
+        return known if known.effect is Effect.ALLOW else await self.settle(protocol, method, known)
 
-                leak_in_plain(inspection.secrets, known, request, target)
-            if known.rule is not None and known.rule.limited:
-                known = server.policy.admit(
-                    host,
-                    port,
-                    method,
-                    target.decode("latin-1"),
-                    ((name.decode("latin-1").lower(), value.decode("latin-1")) for name, value in request.headers),
-                    visible=True,
-                    upgrade=request.upgrade is not None,
-                )
-        if known.effect is Effect.ALLOW:
-            return known
+    def judge(self, request: RequestHead, target: Target) -> Decision:
+        """What the rules say to a plain request, whatever that is; the same for as long as the policy is. Raises
+        NotAdmitted."""
+        policy = self.server.policy
+        host, port = target.host, target.port
+        known = policy.decide(host, port)
+        inspection = policy.inspection
+        if inspection is not None and inspection.secrets and known.effect is Effect.ALLOW:
+            from doorward.proxy.inspection.plain import leak_in_plain
+
+            leak_in_plain(inspection.secrets, known, request, target.path)
+        if known.rule is not None and known.rule.limited:
+            known = policy.admit(
+                host,
+                port,
+                request.method,
+                target.path.decode("latin-1"),
+                ((name.decode("latin-1").lower(), value.decode("latin-1")) for name, value in request.headers),
+                visible=True,
+                upgrade=request.upgrade is not None,
+            )
+        return known
+
+    async def settle(self, protocol: str, method: str, known: Decision) -> Decision:
+        """An allow out of what was judged, by asking where the rules ask. Raises as `decide`."""
+        server = self.server
         try:
             return await settle(server.policy, known, protocol, server.asking, self.channel)
         except HungUp:
             message = f"{known.message}, and the client left before an answer"
             decision = known.refused(Reason.NOT_ANSWERED, Source.DECIDER, message)
-            refusal = refusal_from(decision, protocol=protocol, method=method, host_text=host_text(host), port=port)
+            refusal = refusal_from(
+                decision, protocol=protocol, method=method, host_text=host_text(known.host), port=known.port
+            )
             server.sink.post(server.run, records.refused(decision, refusal, self.loop.now, self.process()))
             raise ConnectionAbortedError from None
 
@@ -119,6 +129,10 @@ class Connection:
 
     def account(self, decision: Decision, protocol: str, method: str) -> Account:
         """The account of this decision; a new one's record is on its way: wait for `receipt` before any answer."""
+        latest = self._latest
+        if latest is not None and latest.decision is decision and latest.protocol == protocol:
+            latest.requests += 1
+            return latest
         key = _key(decision, protocol)
         account = self._accounts.get(key)
         if account is None:
@@ -128,6 +142,7 @@ class Connection:
             account.process = self.process()
             account.receipt = self.server.sink.submit(self.server.run, [account.opened()])
         account.requests += 1
+        self._latest = account
         return account
 
     async def refused(self, no: NotAdmitted | Decision, protocol: str, method: str, host: Host, port: int) -> Refusal:
@@ -142,6 +157,7 @@ class Connection:
         """Keep the record of an allowed request that got nowhere; then it may be told."""
         key = _key(decision, protocol)
         account = self._accounts.pop(key, None)
+        self._latest = None
         if account is None:
             account = Account(decision, protocol, method, self.loop.now)
             account.process = self.process()
@@ -162,6 +178,7 @@ class Connection:
         for key, value in self._accounts.items():
             if value is account:
                 del self._accounts[key]
+                self._latest = None
                 break
         await self.server.sink.submit(self.server.run, account.refused(decision, refusal, self.loop.now)).wait()
 
@@ -182,6 +199,7 @@ class Connection:
                     account.closed_by = closed_by
                 items.append(account.closed(self.loop.now))
             self._accounts.clear()
+            self._latest = None
             self.server.sink.post(self.server.run, items)
 
 

@@ -10,7 +10,6 @@
 
 from __future__ import annotations
 
-from doorward.allowlists.decision import Decision
 from doorward.plain_collections import deque
 from doorward.proxy.admission import Unreachable, connect, locate
 from doorward.proxy.answer import Relay
@@ -22,7 +21,6 @@ from doorward.proxy.http1_message import (
     Headers,
     Raw,
     RequestEvent,
-    RequestHead,
     ResponseHead,
     Trailers,
 )
@@ -31,16 +29,15 @@ from doorward.proxy.http1_write import (
     CONTINUE,
     chunk,
     last_chunk,
-    request_head_for_origin,
     request_head_for_parent,
     response_head_for_client,
 )
+from doorward.proxy.known_requests import JudgedRequest
 from doorward.proxy.loop import Group
 from doorward.proxy.pool import Upstream
 from doorward.proxy.records import Account
 from doorward.proxy.request_stream import RequestStream
 from doorward.proxy.splice import TURN, Flow
-from doorward.proxy.target import Target
 from doorward.proxy.task import DeadlinePassed
 from doorward.proxy.tunnel import Tunnel
 
@@ -68,21 +65,22 @@ class _Stale(Exception):
 class Exchange:
     """`run` it once. `answering`: bytes of the final answer may have gone to the client."""
 
-    def __init__(
-        self, connection: Connection, stream: RequestStream, head: RequestHead, target: Target, decision: Decision
-    ) -> None:
+    __slots__ = ("_account", "_body_up", "_continued", "_uploaded", "_waits_since", "answering", "client", "connection",
+    "decision", "head", "limits", "loop", "request", "server", "stream")  # fmt: skip
+
+    def __init__(self, connection: Connection, stream: RequestStream, request: JudgedRequest) -> None:
         self.connection = connection
         self.server = connection.server
         self.loop = connection.loop
         self.client = connection.channel
         self.stream = stream
-        self.head = head
-        self.target = target
-        self.decision = decision
+        self.request = request
+        self.head = request.head
+        self.decision = request.decision
         self.limits = connection.server.policy.limits
         self.answering = False
         self._account: Account | None = None
-        self._uploaded = False  # the whole request went up, or is about to in one piece
+        self._uploaded = stream.known is not None  # the whole request went up, or is about to in one piece
         self._body_up = 0  # bytes of its body so far
         self._continued = False  # the client was told to send its body
         self._waits_since = self.loop.now  # when the server's time to answer began
@@ -91,7 +89,7 @@ class Exchange:
         """Whether the client's connection goes on. Raises NotAdmitted and Unreachable; BadMessage for the request's
         body; OSError and DeadlinePassed when the client broke off."""
         head = self.head
-        body = self._encode(self.stream.events)
+        body = b"" if self._uploaded else self._encode(self.stream.events)
         repeatable = self._uploaded and head.method in _IDEMPOTENT and head.upgrade is None
         upstream = self.server.pool.take(self.server.policy, self.decision, repeatable=repeatable)
         if upstream is not None:
@@ -125,12 +123,13 @@ class Exchange:
         account.address = connected.address
         account.upstream = None if connected.parent is None else connected.parent.text
         if connected.absolute and connected.parent is not None:
-            head = request_head_for_parent(self.head, self.target, self.server.via, connected.parent.authorization)
+            authorization = connected.parent.authorization
+            head = request_head_for_parent(self.head, self.request.target, self.server.via, authorization)
         else:
-            head = request_head_for_origin(self.head, self.target, self.server.via)
+            head = self.request.up
         try:
             try:
-                await self._send_up(channel, head + body)
+                await self._send_up(channel, head + body if body else head)
                 if self._uploaded:
                     first = await self._recv_down(channel, answered=False)
                     if retry and not first:
@@ -231,14 +230,23 @@ class Exchange:
             raise _ServerBroke(_broken(error)) from None
         except DeadlinePassed:
             raise Unreachable(504, "upstream-timeout", "The upstream server stopped taking the request.") from None
-        self._open_account().up += len(data)
+        (self._account or self._open_account()).up += len(data)
 
     # --- the response --------------------------------------------------------------------------------------------
 
     async def _respond(self, channel: Channel, first: bytes | None) -> Relay:
         """Relay the answer, `first` being its first bytes, to its end."""
-        account = self._open_account()
+        account = self._account or self._open_account()
         reader = ResponseReader(self.head.method, upgrading=self.head.upgrade is not None, limits=self.limits)
+        if first:
+            try:
+                whole = reader.whole(first)
+            except BadMessage as error:
+                account.down += len(first)
+                raise Unreachable(502, "upstream-failed", error.sentence) from None
+            if whole is not None:
+                account.down += len(first)
+                return await self._pass_on(*whole, reusable=reader.reusable)
         relay: Relay | None = None
         data = first
         since_turn = 0
@@ -279,6 +287,14 @@ class Exchange:
                 relay.reusable = relay.answer.keep_alive and relay.answer.framing == "length"
             if relay.ended:
                 return relay
+
+    async def _pass_on(self, head: ResponseHead, body: bytes, *, reusable: bool) -> Relay:
+        """A whole answer in one piece."""
+        relay = Relay(head, self.head, keep=self._uploaded and not self.server.draining)
+        relay.ended = True
+        relay.reusable = reusable
+        await self._say(relay.head(self.server.via) + body, final=True)
+        return relay
 
     async def _done(self, upstream: Upstream, relay: Relay) -> bool:
         """The answer is with the client: whether its connection goes on."""
@@ -344,7 +360,10 @@ class Exchange:
             else:
                 deadline = loop.now + limits.reply_time  # the server's time has not begun yet
             try:
-                return await channel.recv(deadline=deadline)
+                data = channel.try_recv() if channel.can_read else None
+                if data is not None:
+                    return data
+                await channel.readable(deadline)
             except OSError as error:
                 raise _ServerBroke(_broken(error)) from None
             except DeadlinePassed:
@@ -359,9 +378,11 @@ class Exchange:
         once that is on its way: the upload, too, may have something to say."""
         if final:
             self.answering = True
-        receipt = self._open_account().receipt
-        assert receipt is not None
-        await receipt.wait()
+        account = self._account or self._open_account()
+        if not account.kept:
+            assert account.receipt is not None
+            await account.receipt.wait()
+            account.kept = True
         if final or not self.answering:
             await self.client.send(data, self.loop.now + self.limits.idle_time)
 

@@ -43,7 +43,8 @@ __all__ = [
     "Trailers",
 ]
 
-_END = End()
+END = End()
+"""Each request's."""
 
 
 class RequestReader:
@@ -65,6 +66,11 @@ class RequestReader:
     def idle(self) -> bool:
         """Between two requests, with no byte of the next one received."""
         return not (self._kept or self._body or self._raw or self._upgrading or self._closed or self.failed)
+
+    @property
+    def untouched(self) -> bool:
+        """In the state of a new reader: a whole request without a body, read past it, would have left it so."""
+        return self._fresh and self.idle
 
     def feed(self, data: bytes) -> list[RequestEvent]:
         """The events that `data` completes; raises BadMessage."""
@@ -146,7 +152,7 @@ class RequestReader:
             self._body = LengthBody(head.length)
             self._last = not head.keep_alive
         else:
-            events.append(_END)
+            events.append(END)
             if head.upgrade is not None:
                 self._upgrading = True
             self._closed = not head.keep_alive

@@ -12,6 +12,7 @@ bytes. llhttp is strict on line ends, names, values and lengths; it is lax on th
 
 from __future__ import annotations
 
+from doorward.plain_collections import lru_cache
 from doorward.proxy import llhttp
 from doorward.proxy.http1_message import BadMessage, Headers, RequestHead, ResponseHead
 from doorward.proxy.limits import Limits
@@ -133,11 +134,11 @@ def parse_request_head(block: bytes, limits: Limits) -> RequestHead:
 def parse_response_head(block: bytes, request_method: str, limits: Limits) -> ResponseHead:
     """The head in `block` (status line to empty line, inclusive); raises BadMessage, always with status 502."""
     line = block[: block.find(b"\r\n")]
+    if len(line) > limits.request_line:
+        raise _line_too_long(502, limits)
     parts = read_status_line(line)
     if parts is None:
         raise BadMessage(502, "The upstream server's status line is malformed.")
-    if len(line) > limits.request_line:
-        raise _line_too_long(502, limits)
     minor, code, phrase = parts
     fields = _Fields()
     parser = llhttp.HttpResponseParser(fields)
@@ -196,6 +197,7 @@ def read_request_line(line: bytes) -> tuple[bytes, bytes, bytes] | None:
     return method, target, version[-1:]
 
 
+@lru_cache(64)  # servers say the same few things
 def read_status_line(line: bytes) -> tuple[bytes, bytes, bytes] | None:
     """Minor version, code and phrase of `HTTP/1.x NNN phrase` (RFC 9112 §4), without its line end; the phrase may be
     missing with its blank. None for all else."""

@@ -53,6 +53,7 @@ class ResponseReader:
         self._raw = False
         self._ended = False
         self._excess = False
+        self._parsed: tuple[bytes, ResponseHead] | None = None  # a head, and what it was read as
         self.failed: BadMessage | None = None
 
     @property
@@ -73,6 +74,25 @@ class ResponseReader:
             self._kept = b""
             raise
         return events
+
+    def whole(self, data: bytes) -> tuple[ResponseHead, bytes] | None:
+        """The final head and the body, where the first bytes of all are just one whole response and say so by its
+        length, the most frequent case. None otherwise: `feed` them then. Raises BadMessage (status 502)."""
+        end = data.find(b"\r\n\r\n") + 4
+        if not 4 <= end <= self._limits.head:
+            return None
+        block = data[:end]
+        try:
+            head = parse_response_head(block, self._method, self._limits)
+        except BadMessage as error:
+            self.failed = error
+            raise
+        self._parsed = block, head
+        if head.status < 200 or head.framing in ("chunked", "until-close") or (head.length or 0) != len(data) - end:
+            return None
+        self._head = head
+        self._ended = True
+        return head, data[end:]
 
     def eof(self) -> list[ResponseEvent]:
         """The server sends no more: End where the close frames the body; raises BadMessage inside a message."""
@@ -114,7 +134,11 @@ class ResponseReader:
                 if end < 0:
                     self._scanned = size - position
                     break
-                head = parse_response_head(buffer[position:end], self._method, self._limits)
+                block = buffer[position:end]
+                if self._parsed is not None and self._parsed[0] == block:
+                    head = self._parsed[1]
+                else:
+                    head = parse_response_head(block, self._method, self._limits)
                 position = end
                 self._scanned = 0
                 self._begin(head, events)

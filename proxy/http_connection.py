@@ -6,13 +6,19 @@ beyond is never parsed.
 
 from __future__ import annotations
 
-from doorward.allowlists.decision import Reason, Source
+from doorward.allowlists.decision import Effect, Reason, Source
 from doorward.allowlists.host import authority_text, host_text
 from doorward.proxy import records
 from doorward.proxy.admission import NotAdmitted, Unreachable
 from doorward.proxy.forward import Exchange
 from doorward.proxy.http1 import BadMessage, Raw, RequestHead
-from doorward.proxy.http1_write import connect_established, passed_through, simple_response
+from doorward.proxy.http1_write import (
+    connect_established,
+    passed_through,
+    request_head_for_origin,
+    simple_response,
+)
+from doorward.proxy.known_requests import JudgedRequest, ReadRequest
 from doorward.proxy.refusal import Refusal, http_refusal
 from doorward.proxy.request_stream import RequestStream
 from doorward.proxy.target import RefusedTarget, Target, parse_target
@@ -27,10 +33,10 @@ _CLASSES = {408: "request-timeout", 504: "upstream-timeout", 502: "upstream-fail
 
 async def serve_http(connection: Connection, first: bytes) -> None:
     """Serve the connection, whose first bytes are `first`, to its end."""
-    stream = RequestStream(connection.channel, connection.server.policy.limits, first, connection.deadline)
+    stream = RequestStream(connection.server, connection.channel, first, connection.deadline)
     method = ""
     try:
-        head = await stream.next_head(first=True)
+        head = await stream.next_head()
         while head is not None:
             connection.idle = False
             method = head.method
@@ -41,7 +47,7 @@ async def serve_http(connection: Connection, first: bytes) -> None:
                 return
             connection.idle = True
             method = ""
-            head = await stream.next_head(first=False)
+            head = await stream.next_head()
     except BadMessage as error:
         connection.server.sink.post(connection.server.run, [records.malformed("http", error.status, error.sentence)])
         error_class = _CLASSES.get(error.status, "bad-request")
@@ -51,13 +57,20 @@ async def serve_http(connection: Connection, first: bytes) -> None:
 async def _serve_request(connection: Connection, stream: RequestStream, head: RequestHead) -> bool:
     """Answer one request; whether the connection goes on. Raises BadMessage where the request is to be answered so."""
     protocol = "https_connect" if head.method == "CONNECT" else "http"
-    try:
-        target = parse_target(head)
-    except RefusedTarget as error:
-        refusal = await connection.refused(error.decision, protocol, head.method, error.target.host, error.target.port)
-        await connection.say_last(http_refusal(refusal))
-        return False
+    known = stream.known
+    if known is not None:
+        target = known.target
+    else:
+        try:
+            target = parse_target(head)
+        except RefusedTarget as error:
+            host, port = error.target.host, error.target.port
+            refusal = await connection.refused(error.decision, protocol, head.method, host, port)
+            await connection.say_last(http_refusal(refusal))
+            return False
     if target.scheme == "connect":
+        if stream.alone is not None:
+            connection.server.policy.known_requests.add(stream.alone, ReadRequest(head, target))
         first = b"".join(event.data for event in stream.events if isinstance(event, Raw))
         stream.events.clear()
         await serve_tunnel(connection, protocol, target.host, target.port, ConnectAnswers(connection, target), first)
@@ -67,15 +80,13 @@ async def _serve_request(connection: Connection, stream: RequestStream, head: Re
 
 async def _serve_plain(connection: Connection, stream: RequestStream, head: RequestHead, target: Target) -> bool:
     try:
-        decision = await connection.decide("http", head.method, target.host, target.port, head, target.path)
-        if passed_through(head, connection.server.via):
-            message = f"the request for {authority_text(target.host, target.port)} already went through this proxy"
-            raise NotAdmitted(decision.refused(Reason.PROXY_LOOP, Source.PROXY_STATE, message))
-        exchange = Exchange(connection, stream, head, target, decision)
+        known = stream.known
+        request = known if isinstance(known, JudgedRequest) else await _judged(connection, stream, head, target)
+        exchange = Exchange(connection, stream, request)
         try:
             return await exchange.run()
         except Unreachable as failure:
-            await connection.failed(failure, decision, "http", head.method)
+            await connection.failed(failure, request.decision, "http", head.method)
             if exchange.answering:
                 connection.channel.abort()  # half an answer must not look whole
             else:
@@ -90,6 +101,23 @@ async def _serve_plain(connection: Connection, stream: RequestStream, head: Requ
         refusal = await connection.refused(no, "http", head.method, target.host, target.port)
         await connection.say_last(http_refusal(refusal))
         return False
+
+
+async def _judged(connection: Connection, stream: RequestStream, head: RequestHead, target: Target) -> JudgedRequest:
+    """What the head means: an allow. Raises NotAdmitted; OSError when the client left while somebody was asked."""
+    server = connection.server
+    policy = server.policy
+    decision = connection.judge(head, target)
+    by_rules = decision.effect is Effect.ALLOW
+    if not by_rules:
+        decision = await connection.settle("http", head.method, decision)
+    if passed_through(head, server.via):
+        message = f"the request for {authority_text(target.host, target.port)} already went through this proxy"
+        raise NotAdmitted(decision.refused(Reason.PROXY_LOOP, Source.PROXY_STATE, message))
+    request = JudgedRequest(head, target, decision, request_head_for_origin(head, target, server.via))
+    if by_rules and stream.alone is not None:
+        policy.known_requests.add(stream.alone, request)
+    return request
 
 
 def failed_answer(failure: Unreachable, target: Target, method: str) -> bytes:

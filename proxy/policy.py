@@ -12,6 +12,7 @@ from doorward.allowlists.settings import MalformedSettings, rule_set_from_settin
 from doorward.named_tuple import NamedTuple
 from doorward.plain_collections import lru_cache
 from doorward.proxy.interface_addresses import InterfaceAddresses, interface_addresses
+from doorward.proxy.known_requests import KnownRequests
 from doorward.proxy.limits import DEFAULT, Limits, limits_from
 from doorward.proxy.parent import MalformedParent, Parent, parse_parent
 from doorward.proxy.resolver import IP
@@ -51,7 +52,7 @@ class Policy:
 
     __slots__ = (
         *("_verdicts", "answer_time", "decide", "decide_name", "follow", "inspection", "limits", "notices"),
-        *("observing", "parent", "parent_resolves", "rules"),
+        *("known_requests", "observing", "parent", "parent_resolves", "rules"),
     )
 
     decide: Callable[[Host, int], Decision]
@@ -86,6 +87,7 @@ class Policy:
         self.follow = follow  # "publish", "loopback": see `loopback`
         self.decide = lru_cache(_REMEMBERED)(self._watched_decision if observing else rules.decide)
         self.decide_name = lru_cache(_REMEMBERED)(self._watched_name if observing else rules.decide_name)
+        self.known_requests = KnownRequests()
         self._verdicts: dict[tuple[Host, int, tuple[IP, ...]], tuple[Decision, AddressVerdict]] = {}
 
     def admit(

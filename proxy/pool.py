@@ -66,8 +66,6 @@ class UpstreamPool:
         while kept:
             upstream = kept.pop()
             self._count -= 1
-            if not kept:
-                del self._idle[key]
             channel = upstream.connected.channel
             age = self._loop.now - upstream._idle_since
             if (

@@ -76,7 +76,7 @@ class Account:
     """What one allowed (host, port, rule) of one client connection did; becomes one `network` item."""
 
     __slots__ = ("_start", "address", "closed_by", "connection", "content", "decision", "down", "error", "host",
-    "method",
+    "kept", "method",
                  "process", "protocol", "receipt", "requests", "up", "upstream")  # fmt: skip
 
     def __init__(self, decision: Decision, protocol: str, method: str, now: float) -> None:
@@ -94,6 +94,7 @@ class Account:
         self.error: str | None = None
         self.content: str | None = None  # of a tunnel, see `first_bytes`
         self.receipt: Receipt | None = None
+        self.kept = False  # somebody has waited for the receipt, and it came
         self.process: Attributed | None = None  # None: nobody tries to find out
         self._start = now
 

@@ -46,6 +46,17 @@ def test_yes_for_the_session_is_asked_once(network: Any) -> None:
     assert door.sink.of("event")[0]["source"] == "decider"
 
 
+def test_yes_for_once_is_asked_for_each_request_that_is_the_same(network: Any) -> None:
+    origin = network.origin()
+    person = Person(Answer.ALLOW_ONCE)
+    door = network.door(decider=person, hosts={"asked.test": "127.0.0.1"})
+    sock = network.client(door)
+    for count in (1, 2):
+        sock.sendall(get(origin.port).replace(b"Connection: close\r\n", b""))
+        network.read_exactly(sock, 1, network.read_head(sock)[1])
+        assert len(person.asked) == count
+
+
 def test_no_is_a_refusal_with_its_reason(network: Any) -> None:
     door = network.door(decider=Person(Answer.DENY))
     told = json.loads(network.ask(door, get(80)).partition(b"\r\n\r\n")[2])

@@ -260,6 +260,25 @@ def test_answers_without_a_body_keep_the_connection(network: Any, served: Any, m
     assert server.touched == 1
 
 
+def test_the_same_request_again_is_counted_to_the_byte(network: Any) -> None:
+    origin = network.origin()
+    door = network.door([network.named(origin.port)])
+    sock = network.client(door)
+    asked = request(origin.port)
+    for _ in range(4):
+        sock.sendall(asked)
+        network.read_exactly(sock, 1, network.read_head(sock)[1])
+    sock.sendall(asked.replace(b"/ HTTP", b"/x HTTP"))
+    network.read_exactly(sock, 1, network.read_head(sock)[1])
+    sock.close()
+    (record,) = door.sink.network()
+    heads = [head for head in origin.heads if head.startswith(b"GET / ")]
+    assert heads == heads[:1] * 4
+    assert record["requests"] == len(origin.heads) == 5
+    assert record["bytes_up"] == sum(map(len, origin.heads))
+    assert record["bytes_down"] % 5 == 0
+
+
 def test_an_http_1_0_client_gets_a_chunked_answer_unframed(network: Any, served: Any) -> None:
     def origin(sock: socket.socket) -> None:
         network.read_head(sock)

@@ -3,31 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
+from doorward.allowlists.ruleset import RuleSet
 from doorward.proxy.channel import Channel
 from doorward.proxy.http1 import BadMessage, Body, End
 from doorward.proxy.limits import DEFAULT
 from doorward.proxy.loop import Group, Loop
+from doorward.proxy.policy import Policy
 from doorward.proxy.request_stream import RequestStream
+from doorward.proxy.server import Server
 
 Pair = Callable[[], tuple[Channel, Channel]]
 GET = b"GET http://a.test/%d HTTP/1.1\r\nHost: a.test\r\n\r\n"
 
 
 def stream(loop: Loop, channel: Channel, first: bytes) -> RequestStream:
-    return RequestStream(channel, DEFAULT, first, loop.now + DEFAULT.head_time)
+    door = cast(Server, SimpleNamespace(policy=Policy(RuleSet.build([], []))))
+    return RequestStream(door, channel, first, loop.now + DEFAULT.head_time)
 
 
 async def targets(requests: RequestStream) -> list[bytes]:
     """The targets of all requests without a body, to the end."""
     found = []
-    head = await requests.next_head(first=True)
+    head = await requests.next_head()
     while head is not None:
         found.append(head.target[-1:])
         assert isinstance(requests.events.popleft(), End)
-        head = await requests.next_head(first=False)
+        head = await requests.next_head()
     return found
 
 
@@ -53,9 +59,9 @@ def test_nothing_is_read_while_events_are_left(loop: Loop, pair: Pair) -> None:
     async def main() -> bytes | None:
         requests = stream(loop, ours, GET % 1 + GET % 2)
         await theirs.send(GET % 3)
-        await requests.next_head(first=True)
+        await requests.next_head()
         requests.events.popleft()
-        await requests.next_head(first=False)
+        await requests.next_head()
         return ours.try_recv()
 
     assert loop.run(main()) == GET % 3
@@ -74,12 +80,12 @@ def test_a_head_that_drips_is_408_in_time(loop: Loop, pair: Pair, first: bool) -
         requests = stream(loop, ours, b"G" if first else GET % 0)
         async with Group(loop) as group:
             if not first:
-                await requests.next_head(first=True)
+                await requests.next_head()
                 requests.events.popleft()
             dripping = group.start(drip())
             start = loop.now
             with pytest.raises(BadMessage) as caught:
-                await requests.next_head(first=first)
+                await requests.next_head()
             assert caught.value.status == 408
             dripping.cancel()
             return loop.now - start
@@ -93,10 +99,10 @@ def test_an_idle_client_is_let_go_without_an_error(loop: Loop, pair: Pair) -> No
 
     async def main() -> float:
         requests = stream(loop, ours, GET % 1)
-        await requests.next_head(first=True)
+        await requests.next_head()
         requests.events.popleft()
         start = loop.now
-        assert await requests.next_head(first=False) is None
+        assert await requests.next_head() is None
         return loop.now - start
 
     assert loop.run(main()) == pytest.approx(DEFAULT.idle_time)
@@ -107,10 +113,10 @@ def test_an_error_waits_for_its_turn(loop: Loop, pair: Pair) -> None:
 
     async def main() -> None:
         requests = stream(loop, ours, GET % 1 + b"nonsense\r\n\r\n")
-        assert await requests.next_head(first=True) is not None
+        assert await requests.next_head() is not None
         requests.events.popleft()
         with pytest.raises(BadMessage):
-            await requests.next_head(first=False)
+            await requests.next_head()
 
     loop.run(main())
 
@@ -121,9 +127,9 @@ def test_an_end_inside_a_head_or_a_body_is_an_error(loop: Loop, pair: Pair) -> N
         theirs.end()
         requests = stream(loop, ours, raw)
         if heads:
-            await requests.next_head(first=True)
+            await requests.next_head()
         with pytest.raises(BadMessage):
-            await (requests.more(loop.now + 5) if heads else requests.next_head(first=True))
+            await (requests.more(loop.now + 5) if heads else requests.next_head())
 
     loop.run(main(b"GET http", 0))
     loop.run(main(b"POST http://a.test/ HTTP/1.1\r\nHost: a.test\r\nContent-Length: 5\r\n\r\n", 1))
@@ -135,11 +141,11 @@ def test_after_a_renewal_the_next_request_is_read(loop: Loop, pair: Pair) -> Non
     async def main() -> bytes:
         raw = b"POST http://a.test/ HTTP/1.1\r\nHost: a.test\r\nContent-Length: 1000\r\n\r\nabc"
         requests = stream(loop, ours, raw)
-        await requests.next_head(first=True)
+        await requests.next_head()
         assert requests.events.popleft() == Body(b"abc")
         requests.renew()
         await theirs.send(GET % 2)
-        head = await requests.next_head(first=False)
+        head = await requests.next_head()
         assert head is not None
         return head.target
 
