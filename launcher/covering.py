@@ -15,7 +15,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable
 
-    from doorward.launcher.plan import Plan
+    from doorward.launcher.launch import Plan
 
 # A socket may be removed and made again as often as that while it is being hidden.
 _ATTEMPTS = 16

@@ -13,54 +13,16 @@ from doorward.launcher.bubblewrap import (
     namespace_arguments,
 )
 from doorward.launcher.interface import Command, SandboxUnavailable, Stdio
+from doorward.launcher.launch import Plan
 from doorward.launcher.masks import keep_masks
 from doorward.launcher.mounts import Kind
-from doorward.launcher.protected import Watch
 from doorward.launcher.streams import files_to_hold
 from doorward.launcher.survey import Survey
-from doorward.named_tuple import NamedTuple
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 # Arguments on bubblewrap's own command line, and some to spare.
 _FIXED_ARGUMENTS = 40
 # Files by which names are found, see `name_files`.
 _NAME_FILES = ("/etc/hosts", "/etc/nsswitch.conf", "/etc/resolv.conf")
-
-
-class Plan(NamedTuple):
-    """`arguments` go with `masks` that are laid before bubblewrap mounts anything. `carrier` starts a command
-    whose own arguments are too many; those are in `carried` then. `held` are standard streams (0, 1, 2) whose
-    file must be opened anew through a read-only mount. `names` are files that say how names are found, and where they
-    really lie: the command gets its own (see `name_files`). `copied` are ours, with what they stand in the place of."""
-
-    arguments: tuple[str, ...] = ()
-    masks: tuple[tuple[str, tuple[str, ...]], ...] = ()  # a source, and the paths it is mounted over
-    carrier: tuple[str, ...] = ()
-    carried: str = ""
-    watched: tuple[Watch, ...] = ()
-    held: tuple[tuple[int, str], ...] = ()
-    names: tuple[tuple[str, str], ...] = ()
-    fleeting: tuple[str, ...] = ()  # targets of the file mask that may be gone by then
-    copied: tuple[tuple[str, str], ...] = ()
-
-
-def plan_from(value: list[Any]) -> Plan:
-    """The plan from what JSON made of one."""
-    arguments, masks, carrier, carried, watched, held, names, fleeting, copied = value
-    return Plan(
-        tuple(arguments),
-        tuple((source, tuple(targets)) for source, targets in masks),
-        tuple(carrier),
-        carried,
-        tuple(Watch(kind, root, name, target, tuple(granted)) for kind, root, name, target, granted in watched),
-        tuple((place, path) for place, path in held),
-        tuple((name, path) for name, path in names),
-        tuple(fleeting),
-        tuple((source, target) for source, target in copied),
-    )
 
 
 def make_plan(

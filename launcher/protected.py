@@ -13,12 +13,12 @@ import stat
 from doorward.launcher.git_directories import git_paths
 from doorward.launcher.interface import SandboxUnavailable
 from doorward.launcher.rules import is_below
+from doorward.launcher.watch import Watch
 from doorward.named_tuple import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
-    from typing import Literal
 
 _AGENTS = (".doorward", ".codex", ".claude", ".agents", ".vscode")
 _SHELLS = (
@@ -45,23 +45,6 @@ _GIT = (".gitconfig", ".config/git")
 # How often the names are looked at until they keep still.
 _LOOKS = 8
 PROTECTED_NAMES = _AGENTS + _SHELLS + _GIT
-
-
-class Watch(NamedTuple):
-    """A name the shim looks after: `path` is `root` (an existing directory) plus `name`.
-
-    absent: must not exist · link: must be a symlink to `target` · repository: a git directory that did
-    not exist before the run, whose hooks and settings must be harmless at its end (`target` is "config" where
-    the root has a file of that name, which git would read if the root itself became one) · submodules: those of the
-    git directory that `target` starts with, unless its index still has the stamp that follows, but for the ones
-    named then, must be harmless at the end.
-    """
-
-    kind: Literal["absent", "link", "repository", "submodules"]
-    root: str
-    name: str
-    target: str = ""
-    granted: tuple[str, ...] = ()  # paths in a new repository that stay as the command made them
 
 
 class Protection(NamedTuple):

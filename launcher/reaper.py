@@ -17,7 +17,7 @@ import termios
 from typing import NoReturn
 
 from doorward.launcher.interface import Stdio, Undone
-from doorward.launcher.protected import Watch
+from doorward.launcher.watch import Watch
 from doorward.named_tuple import NamedTuple
 
 # Where descriptors are put before they go to 0, 1 and 2.

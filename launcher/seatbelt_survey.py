@@ -4,10 +4,11 @@ import os
 
 from doorward.launcher.interface import Mode, SandboxPolicy, UnenforceableRule
 from doorward.launcher.mounts import Entry, Kind, MountPlan, Origin, plan_mounts
-from doorward.launcher.protected import PROTECTED_NAMES, Watch, protect
+from doorward.launcher.protected import PROTECTED_NAMES, protect
 from doorward.launcher.rules import Rules, is_below
 from doorward.launcher.seatbelt_filters import spellings
 from doorward.launcher.seatbelt_profile import View, pattern_of
+from doorward.launcher.watch import Watch
 from doorward.named_tuple import NamedTuple
 
 # Never writable as a whole; what Linux has too is refused when the rules are read.

@@ -171,12 +171,16 @@ class Shim:
             self._take_terminal(launch.stdio.terminal)
             if terminal:
                 self._fork_starter()
+            self._limit(launch)
+            # the starter makes mounts and bubblewrap more of them, while we do what the command is held for
+            watcher = self._start(launch, line)
             if self._ours_first:
                 self._hand_over(launch)
             self._ready = not launch.network
-            self._limit(launch)
             self._look_after(launch)
-            result = self._start_and_attend(launch, line)
+            if self._ours_first and launch.network:
+                self._open_door_as_root(launch)
+            result = self._attend(launch, watcher)
         except Refused as refused:
             result = {"error": {"step": refused.step, "errno": refused.number}}
         finally:
@@ -362,7 +366,8 @@ class Shim:
         for descriptor in (orders, status_writer, fault_writer, own):
             os.close(descriptor)
 
-    def _start_and_attend(self, launch: Launch, line: bytes) -> dict[str, Any]:
+    def _start(self, launch: Launch, line: bytes) -> int:
+        """Tells the starter; the channel of the watcher, -1 without one."""
         group = "" if self._cgroup is None else self._cgroup.path
         watcher, watched = self._watcher(launch)
         info = -1
@@ -380,15 +385,15 @@ class Shim:
         for descriptor in (watched, info):
             if descriptor >= 0:
                 os.close(descriptor)
-        if self._ours_first and launch.network:
-            # bubblewrap lays its mounts meanwhile, and holds the command
-            become_root(launch.user)
-            try:
-                self._open_door(launch)
-            finally:
-                act_as(launch.user)
-            self._finish_door(launch)
-        return self._attend(launch, watcher)
+        return watcher
+
+    def _open_door_as_root(self, launch: Launch) -> None:
+        become_root(launch.user)
+        try:
+            self._open_door(launch)
+        finally:
+            act_as(launch.user)
+        self._finish_door(launch)
 
     def _watcher(self, launch: Launch) -> tuple[int, int]:
         """A channel over which the starter sends the listener of its filter; -1 where nothing is watched."""

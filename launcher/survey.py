@@ -9,9 +9,10 @@ import stat
 from doorward.launcher.guards import guarded
 from doorward.launcher.interface import Mode, SandboxPolicy
 from doorward.launcher.mounts import Entry, Kind, MountPlan, Origin, parents, plan_mounts
-from doorward.launcher.protected import Watch, absent, protect
+from doorward.launcher.protected import absent, protect
 from doorward.launcher.rules import PathRule, Rules, is_below
 from doorward.launcher.unix_sockets import beyond_reach, bound_paths, socket_directories, sockets_in
+from doorward.launcher.watch import Watch
 from doorward.named_tuple import NamedTuple
 
 # What a distribution keeps below /run although programs need it to start (NixOS).

@@ -10,10 +10,9 @@ from __future__ import annotations
 import os
 import stat
 
-from doorward.launcher.git_directories import index_stamp, may_name_submodules
 from doorward.launcher.interface import Undone
-from doorward.launcher.protected import Watch
 from doorward.launcher.removal import mode_of, remove
+from doorward.launcher.watch import Watch
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -121,6 +120,8 @@ class Keeper:
 
     def _check_submodules(self, watch: Watch, root: int) -> None:
         path, before, *known = watch.target.split("\0")
+        from doorward.launcher.git_directories import index_stamp, may_name_submodules
+
         stamp = index_stamp(path)
         if (stamp and stamp == before) or not may_name_submodules(path, stamp):
             return

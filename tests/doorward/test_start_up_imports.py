@@ -42,7 +42,7 @@ OURS = {
         "interface", "launch",
         "linux", "masks", "mounts", "outcome", "plan", "process", "protected", "rules", "seccomp", "seed", "streams",
         "survey",
-        "syscall_rules", "unix_sockets",
+        "syscall_rules", "unix_sockets", "watch",
     },
 }  # fmt: skip
 

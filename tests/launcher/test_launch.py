@@ -3,9 +3,8 @@
 import pytest
 
 from doorward.launcher.interface import Door, Identity, Limits, Stdio
-from doorward.launcher.launch import Launch, launch_from
-from doorward.launcher.plan import Plan
-from doorward.launcher.protected import Watch
+from doorward.launcher.launch import Launch, Plan, launch_from
+from doorward.launcher.watch import Watch
 
 
 def launch(stdio=Stdio(3, 4, 5), handover=-1, user=None):  # noqa: B008

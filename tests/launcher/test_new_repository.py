@@ -6,8 +6,8 @@ import pytest
 
 from doorward.launcher.git_directories import index_stamp
 from doorward.launcher.new_repository import is_repository
-from doorward.launcher.protected import Watch
 from doorward.launcher.undo import Keeper
+from doorward.launcher.watch import Watch
 
 EVIL = "[core]\n\tbare = false\n\tfsmonitor = evil\n"
 

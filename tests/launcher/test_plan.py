@@ -8,10 +8,11 @@ import pytest
 
 from doorward.launcher.bubblewrap import MAX_ARGUMENTS, Bubblewrap
 from doorward.launcher.interface import Command, SandboxUnavailable, Stdio
+from doorward.launcher.launch import Plan, plan_from
 from doorward.launcher.mounts import Entry, Kind, Origin, plan_mounts
-from doorward.launcher.plan import Plan, make_plan, plan_from
-from doorward.launcher.protected import Watch
+from doorward.launcher.plan import make_plan
 from doorward.launcher.survey import Survey
+from doorward.launcher.watch import Watch
 
 NONE = Stdio(-1, -1, -1)
 BWRAP = Bubblewrap("/usr/bin/bwrap", (0, 8, 0), False)

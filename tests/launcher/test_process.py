@@ -8,8 +8,7 @@ import socket
 import pytest
 
 from doorward.launcher.interface import Door, LaunchFailure, Limits, Outcome, Stdio
-from doorward.launcher.launch import Launch, launch_from
-from doorward.launcher.plan import Plan
+from doorward.launcher.launch import Launch, Plan, launch_from
 from doorward.launcher.process import NeverStarted, ShimProcess
 from doorward.launcher.seed import Seed
 

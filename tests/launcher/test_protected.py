@@ -3,7 +3,8 @@
 import pytest
 
 from doorward.launcher.interface import SandboxUnavailable
-from doorward.launcher.protected import PROTECTED_NAMES, Watch, absent, protect
+from doorward.launcher.protected import PROTECTED_NAMES, absent, protect
+from doorward.launcher.watch import Watch
 
 
 @pytest.fixture

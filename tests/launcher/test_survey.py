@@ -7,9 +7,9 @@ import pytest
 
 from doorward.launcher.interface import Mode, SandboxPolicy
 from doorward.launcher.mounts import Kind
-from doorward.launcher.protected import Watch
 from doorward.launcher.rules import read_rules
 from doorward.launcher.survey import survey
+from doorward.launcher.watch import Watch
 
 
 @pytest.fixture

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from doorward.launcher.interface import Undone
-from doorward.launcher.protected import Watch
 from doorward.launcher.removal import remove
 from doorward.launcher.undo import Keeper
+from doorward.launcher.watch import Watch
 
 
 @pytest.fixture
