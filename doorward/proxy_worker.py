@@ -110,6 +110,7 @@ class Worker:
             listeners,
             policy,
             self._keep,
+            keeps=setup.log is not None or setup.reports,
             decider=self._ask,
             answer_time=policy.answer_time or _ANSWER_TIME,
             on_error=self._fault,

@@ -46,6 +46,7 @@ class DoorAlone:
         policy: Policy,
         keep: Callable[[str, Item], None],
         *,
+        keeps: bool = True,
         reload: Callable[[], Policy | None] = lambda: None,
         decider: Decider | None = None,
         answer_time: float = 300.0,
@@ -55,7 +56,8 @@ class DoorAlone:
         drain_time: float = DRAIN_TIME,
         beside: Callable[[], Coroutine[Any, None, None]] | None = None,
     ) -> None:
-        """`keep(run, item)` keeps an item before anything is answered. `reload` gives the policy to go on with, None
+        """`keep(run, item)` keeps an item before anything is answered; without `keeps` it is not told what allowed
+        connections did. `reload` gives the policy to go on with, None
         for the one in force; what it raises, and any fault of ours, goes to `on_error`. The listeners become the
         door's, which closes them. `beside` runs while the door does and is cancelled when it has ended."""
         self.loop = Loop()
@@ -73,7 +75,7 @@ class DoorAlone:
             self._pipes,
             RUN,
             policy,
-            FunctionSink(self.loop, keep),
+            FunctionSink(self.loop, keep, keeps=keeps),
             via=b"doorward-" + os.urandom(4).hex().encode("ascii"),
             decider=decider,
             answer_time=answer_time,

@@ -140,7 +140,8 @@ class Connection:
                 self._settle_accounts()
             account = self._accounts[key] = Account(decision, protocol, method, self.loop.now)
             account.process = self.process()
-            account.receipt = self.server.sink.submit(self.server.run, [account.opened()])
+            sink = self.server.sink
+            account.receipt = sink.submit(self.server.run, [account.opened()] if sink.keeps else [])
         account.requests += 1
         self._latest = account
         return account
@@ -193,14 +194,14 @@ class Connection:
     def _settle_accounts(self, closed_by: str | None = None) -> None:
         """Hand over the records of all accounts; `closed_by` where the accounts do not know it themselves."""
         if self._accounts:
-            items = []
-            for account in self._accounts.values():
-                if closed_by is not None:
-                    account.closed_by = closed_by
-                items.append(account.closed(self.loop.now))
-            self._accounts.clear()
-            self._latest = None
-            self.server.sink.post(self.server.run, items)
+            accounts, self._accounts, self._latest = self._accounts, {}, None
+            if self.server.sink.keeps:
+                items = []
+                for account in accounts.values():
+                    if closed_by is not None:
+                        account.closed_by = closed_by
+                    items.append(account.closed(self.loop.now))
+                self.server.sink.post(self.server.run, items)
 
 
 def _key(decision: Decision, protocol: str) -> tuple[Host, int, int, str]:

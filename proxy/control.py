@@ -32,6 +32,8 @@ class SupervisorGone(Exception):
 class Control:
     """The proxy's end of the channel; also the sink its records go to."""
 
+    keeps = True
+
     def __init__(self, loop: Loop, sock: _socket.socket) -> None:
         self._loop = loop
         sock.setblocking(False)

@@ -31,6 +31,8 @@ class DialFailed(Exception):
 # Saves a system call where the kernel takes it (socket(2) of Linux).
 _NONBLOCKING = getattr(_socket, "SOCK_NONBLOCK", 0)
 
+_LOOPBACK = ("127.", "::1")
+
 
 class Dialler(Protocol):
     """What starts a connection; tests bring their own and record the attempts."""
@@ -50,9 +52,13 @@ class SocketDialler:
             sock.setblocking(False)
         tune(sock)
         channel = Channel(loop, sock)
-        code = sock.connect_ex((str(ip), port))
-        if code == errno.EINPROGRESS:
-            channel.can_read = channel.can_write = False
+        there = (_socket.inet_ntoa(ip.packed) if ip.version == 4 else str(ip), port)
+        code = sock.connect_ex(there)
+        if code == errno.EINPROGRESS and there[0].startswith(_LOOPBACK):
+            code = sock.connect_ex(there)  # it is decided by now, and a second call says how (connect(2))
+        channel.can_read = False  # the loop will say, from the first wait on
+        if code in (errno.EINPROGRESS, errno.EALREADY):
+            channel.can_write = False
         elif code:
             channel.close()
             raise OSError(code, os.strerror(code))
@@ -119,17 +125,17 @@ async def _dial_one(loop: Loop, dialler: Dialler, ip: IP, port: int, seconds: fl
     except OSError as error:
         raise DialFailed(f"Cannot connect: {_where(ip, port)}: {_why(error.errno)}.") from None
     try:
-        await channel.writable(loop.now + seconds)
-        code = channel.sock.getsockopt(_socket.SOL_SOCKET, _socket.SO_ERROR)
-        if code:
-            raise DialFailed(f"Cannot connect: {_where(ip, port)}: {_why(code)}.")
+        if not channel.can_write:
+            await channel.writable(loop.now + seconds)
+            code = channel.sock.getsockopt(_socket.SOL_SOCKET, _socket.SO_ERROR)
+            if code:
+                raise DialFailed(f"Cannot connect: {_where(ip, port)}: {_why(code)}.")
     except DeadlinePassed:
         channel.close()
         raise _silent(ip, port, seconds) from None
     except BaseException:
         channel.close()
         raise
-    channel.can_read = True
     return channel
 
 

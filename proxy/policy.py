@@ -88,7 +88,8 @@ class Policy:
         self.decide = lru_cache(_REMEMBERED)(self._watched_decision if observing else rules.decide)
         self.decide_name = lru_cache(_REMEMBERED)(self._watched_name if observing else rules.decide_name)
         self.known_requests = KnownRequests()
-        self._verdicts: dict[tuple[Host, int, tuple[IP, ...]], tuple[Decision, AddressVerdict]] = {}
+        # by the decision's identity, which is its own for as long as it is kept here
+        self._verdicts: dict[int, tuple[Decision, tuple[IP, ...], AddressVerdict]] = {}
 
     def admit(
         self,
@@ -147,15 +148,15 @@ class Policy:
         return bool(inspection.credentials) and bool(inspection.credentials_for(decision))
 
     def judge(self, decision: Decision, addresses: tuple[IP, ...]) -> AddressVerdict:
-        """The rule set's verdict on the addresses of an allowed host; remembered with the decision it belongs to."""
-        key = (decision.host, decision.port, addresses)
-        known = self._verdicts.get(key)
-        if known is not None and known[0] is decision:
-            return known[1]
+        """The rule set's verdict on the addresses of an allowed host; the last one of each decision
+        is remembered."""
+        known = self._verdicts.get(id(decision))
+        if known is not None and known[0] is decision and known[1] == addresses:
+            return known[2]
         verdict = self.rules.judge(decision, addresses)
         if len(self._verdicts) >= _REMEMBERED:
             self._verdicts.clear()
-        self._verdicts[key] = (decision, verdict)
+        self._verdicts[id(decision)] = (decision, addresses, verdict)
         return verdict
 
     def goes_by_name(self, host: Host) -> bool:

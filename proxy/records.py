@@ -55,7 +55,10 @@ class Receipt(Protocol):
 
 
 class Sink(Protocol):
-    """Where records go."""
+    """Where records go. `keeps` is false where nobody asks for those of connections that were allowed: then they need
+    not be made."""
+
+    keeps: bool
 
     def post(self, run: str, items: list[Item]) -> None:
         """Hand over a record that nobody waits for. Records arrive in the order they were handed over."""
@@ -75,14 +78,13 @@ def new_connection_id() -> str:
 class Account:
     """What one allowed (host, port, rule) of one client connection did; becomes one `network` item."""
 
-    __slots__ = ("_start", "address", "closed_by", "connection", "content", "decision", "down", "error", "host",
-    "kept", "method",
-                 "process", "protocol", "receipt", "requests", "up", "upstream")  # fmt: skip
+    __slots__ = ("_connection", "_host", "_start", "address", "closed_by", "content", "decision", "down", "error", "kept",
+    "method", "process", "protocol", "receipt", "requests", "up", "upstream")  # fmt: skip
 
     def __init__(self, decision: Decision, protocol: str, method: str, now: float) -> None:
-        self.connection = new_connection_id()
+        self._connection = ""
+        self._host = ""
         self.decision = decision
-        self.host = host_text(decision.host)
         self.protocol = protocol
         self.method = method  # of the first request
         self.address: IP | None = None  # the one that was dialled last
@@ -97,6 +99,20 @@ class Account:
         self.kept = False  # somebody has waited for the receipt, and it came
         self.process: Attributed | None = None  # None: nobody tries to find out
         self._start = now
+
+    @property
+    def connection(self) -> str:
+        """Its name in all records."""
+        if not self._connection:
+            self._connection = new_connection_id()
+        return self._connection
+
+    @property
+    def host(self) -> str:
+        """The host that was asked for, as text."""
+        if not self._host:
+            self._host = host_text(self.decision.host)
+        return self._host
 
     def opened(self) -> Item:
         """The `event` item of the decision."""

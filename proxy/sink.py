@@ -12,9 +12,11 @@ if TYPE_CHECKING:
 
 
 class FunctionSink:
-    """`keep(run, item)` has kept the item when it returns. What it raises closes the connection it is about."""
+    """`keep(run, item)` has kept the item when it returns. What it raises closes the connection it is about. `keeps`:
+    see `records.Sink`."""
 
-    def __init__(self, loop: Loop, keep: Callable[[str, Item], None]) -> None:
+    def __init__(self, loop: Loop, keep: Callable[[str, Item], None], *, keeps: bool = True) -> None:
+        self.keeps = keeps
         self._keep = keep
         self._kept: Promise[None] = Promise(loop)
         self._kept.set(None)

@@ -81,6 +81,8 @@ class RecordingDialler:
 class MemorySink:
     """Keeps the records; `hold` delays receipts until `release`."""
 
+    keeps = True
+
     def __init__(self, loop: Loop) -> None:
         self.loop = loop
         self.items: list[Item] = []
