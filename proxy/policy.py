@@ -148,8 +148,7 @@ class Policy:
         return bool(inspection.credentials) and bool(inspection.credentials_for(decision))
 
     def judge(self, decision: Decision, addresses: tuple[IP, ...]) -> AddressVerdict:
-        """The rule set's verdict on the addresses of an allowed host; the last one of each decision
-        is remembered."""
+        """The rule set's verdict on the addresses of an allowed host; the last one of each decision is remembered."""
         known = self._verdicts.get(id(decision))
         if known is not None and known[0] is decision and known[1] == addresses:
             return known[2]

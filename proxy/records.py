@@ -78,8 +78,8 @@ def new_connection_id() -> str:
 class Account:
     """What one allowed (host, port, rule) of one client connection did; becomes one `network` item."""
 
-    __slots__ = ("_connection", "_host", "_start", "address", "closed_by", "content", "decision", "down", "error", "kept",
-    "method", "process", "protocol", "receipt", "requests", "up", "upstream")  # fmt: skip
+    __slots__ = ("_connection", "_host", "_start", "address", "closed_by", "content", "decision", "down", "error",
+    "kept", "method", "process", "protocol", "receipt", "requests", "up", "upstream")  # fmt: skip
 
     def __init__(self, decision: Decision, protocol: str, method: str, now: float) -> None:
         self._connection = ""
