@@ -125,6 +125,12 @@ class Decision(_Facts):
         """The bare rule entry in the hint; "" where there is none."""
         return self.words.entry
 
+    def at_port(self, port: int, message: str | None = None) -> Decision:
+        """The same about another port; with `message` in another sentence."""
+        said = self.said if message is None else Words(message, self.words.hint, self.words.entry)
+        # not _replace: each new name that is looked up goes this way, and it costs five times as much
+        return tuple.__new__(Decision, (self.effect, self.reason, self.source, self.rule, self.host, port, said))
+
     def refused(self, reason: Reason, source: Source, message: str) -> Decision:
         """A deny for what only the proxy can see: mismatching names, its own address, silence of the decider."""
         keep = reason is Reason.NOT_ANSWERED  # an allow rule helps only where the rules were the obstacle

@@ -181,11 +181,13 @@ def _scratch() -> tempfile.TemporaryDirectory[str]:
 def _inside(port: int, rounds: int) -> dict[str, list[float]]:
     with _scratch() as scratch:
         hosts = 'network.hosts={"a.test" = "127.0.0.1"}'
-        python = ["/usr/bin/env", "python3", "-c", CLIENT, str(port), str(rounds)]
+        python = ["/usr/bin/env", "python3", "client.py", str(port), str(rounds)]
         words, env = _doorward(
             scratch, "--allow", f"**.a.test:{port}", "--allow", "udp:a.test:9", "-c", hosts, "--", *python
         )
         os.mkdir(f"{scratch}/work")
+        with open(f"{scratch}/work/client.py", "w", encoding="utf-8") as file:  # each record has the arguments in it
+            file.write(CLIENT)
         done = subprocess.run(words, env=env, cwd=f"{scratch}/work", capture_output=True, timeout=300, check=False)
         if done.returncode:
             sys.exit(done.stderr.decode())

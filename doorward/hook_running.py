@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from doorward.gates.action import Action
@@ -154,8 +154,9 @@ class Hooks:
         finally:
             os.close(stdin)
 
-        def append(kind: str, payload: dict[str, Any]) -> None:
-            log.of_hook(kind, hook.event, payload)
+        def append(records: Sequence[tuple[str, dict[str, Any]]]) -> None:
+            for kind, payload in records:
+                log.of_hook(kind, hook.event, payload)
 
         proxy = self._proxy()
         loop = TurnLoop(

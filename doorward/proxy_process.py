@@ -100,7 +100,7 @@ class ProxyProcess:
         records, finished = [], []
         for message in self._receive():
             if message["type"] == "record":
-                items = tuple((str(item["type"]), item["payload"]) for item in _list(message["items"]))
+                items = tuple([(str(item["type"]), item["payload"]) for item in _list(message["items"])])
                 number = message["id"]
                 assert isinstance(number, int)
                 records.append(Record(number, str(message["run"]), items, bool(message.get("wait"))))

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from doorward.gates.answer import Reply
+    from doorward.sessions.line import Line
 
 
 class TurnContext(NamedTuple):
@@ -217,13 +218,24 @@ class SessionLog:
             )
         )
 
-    def network(self, record: Mapping[str, Any]) -> None:
-        """One decision of the proxy."""
-        self._append(items.network(self.turn, record))
-
     def refusal(self, body: Mapping[str, Any]) -> None:
         """One refusal, of whichever door."""
         self._refusals.append(self._append(items.refusal(self.turn, body)))
+
+    def of_proxy(self, records: Sequence[tuple[str, Mapping[str, Any]]]) -> None:
+        """What the proxy says together of one connection: a `network`, a `refusal`, or an event."""
+        turn = self.turn
+        made = []
+        for kind, payload in records:
+            if kind == "network":
+                made.append(items.network(turn, payload))
+            elif kind == "refusal":
+                made.append(items.refusal(turn, payload))
+            else:
+                made.append(items.event(turn, payload))
+        for line in self._append_together(made):
+            if line.type == "refusal":
+                self._refusals.append(line.ordinal or 0)
 
     @property
     def path(self) -> str:
@@ -292,8 +304,11 @@ class SessionLog:
         self._rollout.close()
 
     def _append(self, item: items.Item) -> int:
+        return self._append_together((item,))[0].ordinal or 0
+
+    def _append_together(self, made: Sequence[items.Item]) -> list[Line]:
         try:
-            return self._rollout.append(*item).ordinal or 0
+            return self._rollout.append_together(made)
         except StoreError as error:
             raise _broken(error) from None
 

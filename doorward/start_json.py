@@ -32,8 +32,15 @@ class _Reading:
 def _accelerated() -> tuple[Callable[..., str], Callable[[str | bytes], Any]]:
     from _json import encode_basestring_ascii, make_encoder, make_scanner
 
+    # without a table that finds values which contain themselves, so it can be made once; those go too deep
+    plainly = make_encoder(None, _unknown, encode_basestring_ascii, None, ":", ",", False, False, False)
+
     def dumps(value: Any, *, sort_keys: bool = False, spaced: bool = False) -> str:
-        # a table of its own for each call: it finds values that contain themselves
+        if not sort_keys and not spaced:
+            try:
+                return "".join(plainly(value, 0))
+            except RecursionError:
+                pass  # which of the two it is, is told below
         colon, comma = (": ", ", ") if spaced else (":", ",")
         write = make_encoder({}, _unknown, encode_basestring_ascii, None, colon, comma, sort_keys, False, False)
         return "".join(write(value, 0))

@@ -383,17 +383,19 @@ class Supervisor:
         watched: list[Mapping[str, Any]] = []
         told: list[str] = []
 
-        def append(kind: str, payload: dict[str, Any]) -> None:
+        def append(records: Sequence[tuple[str, dict[str, Any]]]) -> None:
+            log.of_proxy(records)
+            for kind, payload in records:
+                heard(kind, payload)
+
+        def heard(kind: str, payload: dict[str, Any]) -> None:
             if kind == "refusal":
-                log.refusal(payload)
                 refusals.append(payload)
             elif kind == "network":
-                log.network(payload)
                 observed = payload["decision"] == "allow" and payload["reason"] != "allowed"
                 if observed and payload["protocol"] != "dns":  # a name is no place yet
                     watched.append(payload)
             else:
-                log.event(payload)
                 if self._inspection is not None:
                     self._inspection.heard(payload)
                 if payload["type"] == "capture_unavailable":

@@ -16,7 +16,7 @@ from doorward.streams import Streams
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import signal
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from typing import Any, Final
 
     from doorward.host_asking import HostAsking
@@ -88,7 +88,7 @@ class TurnLoop:
         streams: Streams,
         proxy: ProxyProcess | None,
         run: str,
-        append: Callable[[str, dict[str, Any]], None],
+        append: Callable[[Sequence[tuple[str, dict[str, Any]]]], None],
         *,
         cancelled_by: int | None = None,
         ask_about_hosts: Callable[[], HostAsking] | None = None,
@@ -216,8 +216,7 @@ class TurnLoop:
             self._proxy_stopped = self._finished = True
             return
         for record in records:
-            for kind, payload in record.items:
-                self._append(kind, payload)
+            self._append(record.items)
             if record.wants_receipt:
                 self._proxy.receipt(record.number)
         if self._proxy.questions:

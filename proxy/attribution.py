@@ -57,14 +57,16 @@ class Attribution:
     def _of(self, protocol: int, theirs: End, ours: End) -> Attributed:
         inode = self._sockets.inode(protocol, theirs, ours)
         line = None if inode is None else self._owners.find(inode)
-        described = None if line is None else line.described()
-        if described is None:
-            return UNKNOWN
-        if not nothing_to_withhold(described["argv"]):
-            from doorward.proxy.withheld_arguments import without_credentials  # its patterns take 2-3 ms to compile
+        described = None if line is None else line.described(_shown)
+        return UNKNOWN if described is None else described
 
-            described["argv"] = without_credentials(described["argv"])
-        return described
+
+def _shown(argv: list[str]) -> list[str]:
+    if nothing_to_withhold(argv):
+        return argv
+    from doorward.proxy.withheld_arguments import without_credentials  # its patterns take 2-3 ms to compile
+
+    return without_credentials(argv)
 
 
 def _end(name: Sequence[Any]) -> End:

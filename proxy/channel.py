@@ -34,9 +34,9 @@ class Channel(Watch):
 
     splices = True
 
-    def __init__(self, loop: Loop, sock: _socket.socket) -> None:
-        """`sock` must be non-blocking."""
-        super().__init__(loop, sock.fileno())
+    def __init__(self, loop: Loop, sock: _socket.socket, *, only_read: bool = False) -> None:
+        """`sock` must be non-blocking. `only_read`: see `Watch`."""
+        super().__init__(loop, sock.fileno(), only_read=only_read)
         self.sock = sock
 
     def try_recv(self, size: int = READ_SIZE) -> bytes | None:

@@ -1,6 +1,7 @@
 """What a sandbox's sockets are for, besides the proxy's own port: each kind gets what serves it.
 
-What serves a kind is imported when the first client comes, since most runs have none of it.
+What serves a kind is imported when the first client comes, since most runs have none of it; or once the run has lasted
+longer than most, while nobody waits for it.
 """
 
 from __future__ import annotations
@@ -9,12 +10,25 @@ import _socket
 
 from doorward.proxy import records
 from doorward.proxy.handover import Handover
-from doorward.proxy.task import Watch
+from doorward.proxy.task import DeadlinePassed, Watch
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Final
+
     from doorward.proxy.connection import Connection
     from doorward.proxy.server import Server
+
+_SHORT: Final = 0.03
+"""Seconds from when a door is open; most commands have ended by then, and need nothing more."""
+
+# What one look-up or captured connection waits for, and finding out who asked; the last compiles its patterns.
+_OF_FIRST_CLIENTS: Final = (
+    *("doorward.proxy.stand_ins", "doorward.proxy.dns_message", "doorward.proxy.name_server"),
+    *("doorward.proxy.socket_diagnosis", "doorward.proxy.socket_owner", "doorward.proxy.attribution"),
+    *("doorward.proxy.transparent", "doorward.proxy.withheld_arguments"),
+)
+_OF_DATAGRAMS: Final = ("doorward.proxy.quic_initial", "doorward.proxy.quic_judge", "doorward.proxy.udp_relay")
 
 
 def add(server: Server, brought: Handover) -> None:
@@ -69,13 +83,28 @@ async def _asked_over_udp(server: Server, sock: _socket.socket) -> None:
     watch = Watch(server.loop, sock.fileno(), only_read=True)
     watch.can_read = False
     try:
-        await watch.readable()
+        try:
+            await watch.readable(server.loop.now + _SHORT)
+        except DeadlinePassed:
+            await _prepare(server, watch)
+            await watch.readable()
         from doorward.proxy.name_server import serve_datagrams
 
         await serve_datagrams(server, sock, watch)
     finally:
         watch.forget(shared=True)
         sock.close()
+
+
+async def _prepare(server: Server, watch: Watch) -> None:
+    """Do ahead what the first clients of each kind would wait for, a few milliseconds at a time, until one comes."""
+    relayed = () if server.policy.rules.udp is None else _OF_DATAGRAMS
+    for part in (*_OF_FIRST_CLIENTS, *relayed):
+        __import__(part)
+        await server.loop.turn()
+        if watch.can_read:
+            return
+    server.attribution  # noqa: B018 - made when it is asked for
 
 
 async def _relayed(server: Server, sock: _socket.socket, port: int) -> None:

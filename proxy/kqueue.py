@@ -6,6 +6,7 @@ reading and writing as two events; which of them came with the end of the stream
 
 from __future__ import annotations
 
+import errno
 import select
 
 TYPE_CHECKING = False
@@ -34,10 +35,25 @@ class Kqueue:
         wanted = [name for bit, name in ((EPOLLIN, _READ), (EPOLLOUT, _WRITE)) if mask & bit]
         self._queue.control([self._kevent(fd, name, flags) for name in wanted], 0, 0)
 
+    def modify(self, fd: int, mask: int) -> None:
+        """Watch it for what `mask` says from now on. Raises OSError."""
+        self.register(fd, mask)
+        for bit, name in ((EPOLLIN, _READ), (EPOLLOUT, _WRITE)):
+            if not mask & bit:
+                self._forget(fd, name)
+
     def unregister(self, fd: int) -> None:
         """Watch it no more. Raises OSError if it was not watched."""
-        for name in (_READ, _WRITE):
+        if self._forget(fd, _READ) + self._forget(fd, _WRITE) == 0:
+            raise FileNotFoundError(errno.ENOENT, "not watched")
+
+    def _forget(self, fd: int, name: int) -> bool:
+        """Whether there was such an event."""
+        try:
             self._queue.control([self._kevent(fd, name, _DELETE)], 0, 0)
+        except FileNotFoundError:
+            return False
+        return True
 
     def poll(self, timeout: float | None = None, most: int = 256) -> list[tuple[int, int]]:
         """Descriptors and what is the case with them, each at most once. `timeout` in seconds, None or less than 0

@@ -327,6 +327,11 @@ class Loop:
         self._epoll.register(watch.fd, _READ_EDGES if watch.only_read else _EDGES)
         watch.registered = True
 
+    def _rearm(self, watch: Watch, *, writing: bool) -> None:
+        """For one that only reads: have writing noted as well, or no longer; what is the case is reported at once."""
+        if watch.registered:
+            self._epoll.modify(watch.fd, _EDGES if writing else _READ_EDGES)
+
     def _answer_bell(self) -> None:
         try:
             os.read(self._bell, len(_RING))

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from typing import Final
 
     from doorward.proxy.connection import Connection
+    from doorward.proxy.policy import Policy
     from doorward.proxy.records import Attributed, Item, Receipt
     from doorward.proxy.resolver import IP
     from doorward.proxy.server import Server
@@ -48,20 +49,32 @@ SECONDS_TO_LIVE: Final = 60
 REMEMBERED: Final = 65_536
 """Questions whose record is known to be kept; one that was forgotten is recorded again."""
 
+_AGAIN: Final = 1024  # answers that are ready to be given again; to who asks for more, they are made anew
 _AT_ONCE: Final = 256  # datagrams whose records are on their way; more are dropped, and their clients ask again
 _A_TURN: Final = 64  # datagrams before others get their turn
 _MALFORMED_KEPT: Final = 64
+_REFUSED: Final = bytes([0x80 | dns.REFUSED])  # of a header: recursion available, and the code (RFC 1035 §4.1.1)
 _STREAM_IDLE: Final = 10.0  # seconds a client may be silent between two questions over TCP (RFC 7766 §6.2.3)
 _LOCALHOST: Final = {dns.A: IPv4Address("127.0.0.1").packed, dns.AAAA: IPv6Address("::1").packed}
 
 
 class _Outcome(NamedTuple):
     """How a question is answered. `items` are to be kept first; `upstream`: the name that others
-    are to be asked about."""
+    are to be asked about; `stand_in`: what the answer says of which name."""
 
     reply: bytes
     items: list[Item] | None = None
     upstream: str = ""
+    stand_in: tuple[str, IPv4Address] | None = None
+
+
+class _Again(NamedTuple):
+    """An answer that was given, without its number, and what it holds under."""
+
+    policy: Policy
+    has_ipv6: bool
+    stand_in: tuple[str, IPv4Address] | None
+    rest: bytes
 
 
 class NameServer:
@@ -72,6 +85,7 @@ class NameServer:
         reserved = (rule.pattern.network for rule in server.policy.rules.allow if rule.pattern.network is not None)
         self.stand_ins = server.stand_ins = StandIns(reserved=reserved)
         self._kept: OrderedDict[tuple[bytes, int], Receipt] = OrderedDict()
+        self._again: dict[bytes, _Again] = {}  # by the query without its number
         self._malformed: set[str] = set()
         self.to_hurry = False
         """Whether records were handed over that clients wait for."""
@@ -79,6 +93,14 @@ class NameServer:
 
     def at_once(self, data: bytes) -> bytes | Question:
         """The answer where nothing is to be recorded or waited for; else the question, for `answer`."""
+        again = self._again.get(data[2:])
+        if (
+            again is not None
+            and again.policy is self._server.policy
+            and again.has_ipv6 is self._server.has_ipv6
+            and (again.stand_in is None or self.stand_ins.keeps(*again.stand_in))
+        ):
+            return data[:2] + again.rest
         try:
             question = read_query(data)
         except Unanswerable as error:
@@ -87,8 +109,19 @@ class NameServer:
         if _key(question) in self._kept:
             outcome = self._judge(question, None)
             if not outcome.upstream and self._kept[_key(question)] is _KEPT:
+                self._remember(data, question, outcome)
                 return outcome.reply
         return question
+
+    def _remember(self, data: bytes, question: Question, outcome: _Outcome) -> None:
+        """Keep the answer ready, if it stays the same: what a PTR says and what a full table does change."""
+        refused = outcome.reply[3:4] == _REFUSED and question.kind != dns.PTR
+        if not (refused or outcome.stand_in) or len(data) > dns.PLAIN_UDP:
+            return
+        server = self._server
+        self._again[data[2:]] = _Again(server.policy, server.has_ipv6, outcome.stand_in, outcome.reply[2:])
+        if len(self._again) > _AGAIN:
+            del self._again[next(iter(self._again))]
 
     async def answer(self, question: Question, process: Callable[[], Attributed | None]) -> bytes:
         """The answer, once its record is kept. Raises what a lost supervisor raises."""
@@ -171,9 +204,10 @@ class NameServer:
             if pointed is not None:
                 return pointed
         try:
-            if any(b"." in label for label in question.labels):
+            name = question.name
+            if name.count(b".") >= max(len(question.labels), 1):
                 raise MalformedHost("a label of the name holds a dot")
-            host = parse_host(question.name.decode("ascii", "replace"))
+            host = parse_host(name.decode("ascii", "replace"))
         except MalformedHost as error:
             return self._malformed_name(question, str(error))
         if isinstance(host, Address):
@@ -185,7 +219,7 @@ class NameServer:
         decision = policy.decide_name(host)
         if decision.effect is Effect.DENY:
             message = decision.message.replace(f"{host.text}:{decision.port}", host.text, 1)
-            return self._refused(question, _about(decision, message), process)
+            return self._refused(question, decision.at_port(PORT, message), process)
         addresses = question.kind in (dns.A, dns.AAAA)
         if not addresses and question.type_text not in policy.rules.record_types(host):
             return self._other_type(question, host, decision, process)
@@ -208,7 +242,7 @@ class NameServer:
                 return _Outcome(_with(question, None))
             ip = ipv6_stand_in(address)
         items = None if process is None else [self._account(question, decision, process, ip).closed(self._now)]
-        return _Outcome(_with(question, ip.packed), items)
+        return _Outcome(_with(question, ip.packed), items, stand_in=(host.text, address))
 
     def _other_type(
         self, question: Question, host: Name, decision: Decision, process: Callable[[], Attributed | None] | None
@@ -259,7 +293,7 @@ class NameServer:
             return _Outcome(reply)
         account = self._account(question, decision, process, None)
         refusal = refusal_from(
-            decision, protocol=PROTOCOL, method=question.type_text, host_text=account.host, port=decision.port
+            decision, protocol=PROTOCOL, method=question.type_text, host_text=account.host, port=PORT
         )
         items = account.refused(decision, refusal, self._now)
         return _Outcome(reply, items[:1] if quiet else items)
@@ -271,7 +305,8 @@ class NameServer:
         process: Callable[[], Attributed | None],
         ip: IP | None,
     ) -> Account:
-        account = Account(decision._replace(port=PORT), PROTOCOL, question.type_text, self._now)
+        decided = decision if decision.port == PORT else decision.at_port(PORT)
+        account = Account(decided, PROTOCOL, question.type_text, self._now)
         account.requests = 1
         account.address = ip
         account.closed_by = "proxy"
@@ -370,7 +405,3 @@ def _key(question: Question) -> tuple[bytes, int]:
 def _with(question: Question, data: bytes | None) -> bytes:
     """An answer with one record of the asked type, or with none."""
     return write_answer(question, dns.NOERROR, [(question.kind, SECONDS_TO_LIVE, data)] if data is not None else [])
-
-
-def _about(decision: Decision, message: str) -> Decision:
-    return decision._replace(port=PORT, said=decision.words._replace(message=message))

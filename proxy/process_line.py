@@ -12,9 +12,11 @@ from doorward.proxy.process_table import leader_of, line_to
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any, Final
 
 _COMMAND_LINE: Final = 64 * 1024  # bytes read of one
+_MOST_LINES: Final = 4096  # are shorter than this
 _MOST_PARENTS: Final = 16
 _ABOVE: Final = 2  # bubblewrap twice: process 1 of the sandbox, and itself; the command is the child of the first
 
@@ -22,13 +24,15 @@ _ABOVE: Final = 2  # bubblewrap twice: process 1 of the sandbox, and itself; the
 class Line:
     """`processes` are the numbers: the process first, then its parents, without the sandbox's own."""
 
-    __slots__ = ("_executables", "_folders", "processes")
+    __slots__ = ("_command", "_executables", "_folders", "_told", "processes")
 
     def __init__(self, processes: list[int]) -> None:
         """Raises OSError where one is gone."""
         self.processes = processes
         self._executables: list[str | None] = []
         self._folders: list[int] = []
+        self._command = -1  # the file of the first one's arguments: those of the program that runs at each read
+        self._told: tuple[bytes, list[str | None], dict[str, Any]] | None = None  # what was said, and read for it
         try:
             for each in processes:
                 self._folders.append(os.open(f"/proc/{each}", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC))
@@ -51,36 +55,46 @@ class Line:
             return False
         return True
 
-    def described(self) -> dict[str, Any] | None:
-        """Number, executable and arguments, and the parents' numbers and executables; None where it is gone. After
-        `lives`, whatever that said."""
-        if len(self._executables) != len(self._folders):
-            self._executables = [_executable(folder) for folder in self._folders]
+    def described(self, shown: Callable[[list[str]], list[str]] = list) -> dict[str, Any] | None:
+        """Number, executable and arguments as `shown` gives them, and the parents' numbers and executables; None where
+        it is gone. After `lives`, whatever that said. Not to be changed: while nothing else is read it is the same."""
+        executables = self._executables
+        if len(executables) != len(self._folders):
+            executables = self._executables = [_executable(folder) for folder in self._folders]
         try:
-            file = os.open("cmdline", os.O_RDONLY | os.O_CLOEXEC, dir_fd=self._folders[0])
-            try:
-                words = os.read(file, _COMMAND_LINE).split(b"\0")
-            finally:
-                os.close(file)
+            if self._command < 0:
+                self._command = os.open("cmdline", os.O_RDONLY | os.O_CLOEXEC, dir_fd=self._folders[0])
+            line = os.pread(self._command, _MOST_LINES, 0)
+            if len(line) == _MOST_LINES:
+                line = os.pread(self._command, _COMMAND_LINE, 0)
         except OSError:
             return None
-        if words and not words[-1]:
+        told = self._told
+        if told is not None and told[0] == line and told[1] == executables:
+            return told[2]
+        words = line.split(b"\0")
+        if not words[-1]:
             words.pop()
-        if self._executables[0] is None and not words:
+        if executables[0] is None and not words:
             return None
-        pairs = zip(self.processes[1:], self._executables[1:], strict=True)
-        return {
+        pairs = zip(self.processes[1:], executables[1:], strict=True)
+        said = {
             "pid": self.processes[0],
-            "executable": self._executables[0],
-            "argv": [os.fsdecode(word) for word in words],
+            "executable": executables[0],
+            "argv": shown([os.fsdecode(word) for word in words]),
             "parents": [{"pid": pid, "executable": executable} for pid, executable in pairs],
         }
+        self._told = line, executables, said
+        return said
 
     def close(self) -> None:
         """Let go of them."""
-        folders, self._folders = self._folders, []
-        for folder in folders:
-            os.close(folder)
+        held, self._folders = self._folders, []
+        if self._command >= 0:
+            held.append(self._command)
+            self._command = -1
+        for each in held:
+            os.close(each)
 
 
 def line_of(task: int, root: int) -> Line | None:

@@ -4,6 +4,7 @@ open.
 A look at one process's descriptors costs 10 µs, and 3 µs more for each; so what decides the cost is who is looked at
 first. In this order, to the first that has it:
 
+- where this very socket was found before: a resolver's socket asks many times;
 - those that asked before, the latest first, at the descriptor their last socket had and at the one behind it;
 - processes that were started since the last search, the newest first: a command that is run for one request;
 - those known, with another number of descriptors than when they were last looked at in vain; the newest first, and
@@ -31,6 +32,7 @@ MOST_DESCRIPTORS: Final = 4096
 
 _REMEMBERED: Final = 32  # processes that asked
 _HELD: Final = 8  # of them, with their parents: some descriptors each
+_SOCKETS: Final = 64  # with the place where each was found
 _LOOKED_AT_FIRST: Final = 16  # of them, before others
 _NEW: Final = 32  # the latest numbers of tasks, which are tried one by one
 _MANY: Final = 64  # descriptors of one process
@@ -46,6 +48,7 @@ class Owners:
         self._root = root
         self._asked: dict[int, int] = {}  # to the descriptor of its latest socket; the latest last
         self._lines: dict[int, Line] = {}  # of the latest of them
+        self._places: dict[int, tuple[int, int]] = {}  # of a socket's inode to process and descriptor; the latest last
         self._known: dict[int, int] = {}  # to how many descriptors it had when it was looked at in vain, or 0
         self._room = _MARGIN  # for the known
         self._complete = False  # whether every process of the run is known
@@ -58,6 +61,12 @@ class Owners:
         """The process that has the socket open, and its parents; good until the next search. Where several have it, one
         that asked before, else the one that was started last. None where none is found within the bound."""
         wanted = f"socket:[{inode}]"
+        place = self._places.get(inode)
+        if place is not None:
+            held = self._lines.get(place[0])
+            if held is not None and held.has(place[1], wanted) and held.lives():
+                self._places[inode] = self._places.pop(inode)
+                return held
         self._left = MOST_DESCRIPTORS
         latest = [*reversed(self._asked)][:_LOOKED_AT_FIRST]
         found = (
@@ -76,6 +85,9 @@ class Owners:
             self._lines[process] = found
             if len(self._lines) > _HELD:
                 self._lines.pop(next(iter(self._lines))).close()
+            self._places[inode] = process, self._at
+            if len(self._places) > _SOCKETS:
+                del self._places[next(iter(self._places))]
         return found
 
     def close(self) -> None:
@@ -87,7 +99,14 @@ class Owners:
     def _where_it_was(self, processes: Iterable[int], wanted: str) -> Line | None:
         for process in processes:
             last = self._asked[process]
+            held = self._lines.get(process)
             for descriptor in (last, last + 1):
+                if held is not None:  # asked by its folder, once
+                    self._left -= 1
+                    if held.has(descriptor, wanted) and held.lives():
+                        self._at = descriptor
+                        return held
+                    continue
                 if self._is(f"/proc/{process}/fd", descriptor, wanted):
                     return self._found(process, descriptor, wanted)
         return None

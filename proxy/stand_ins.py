@@ -64,6 +64,14 @@ class StandIns:
             self._by_name.move_to_end(name)
         return IPv4Address(entry.address)
 
+    def keeps(self, name: str, address: IPv4Address) -> bool:
+        """Whether the name still has this stand-in; it counts as used then."""
+        entry = self._by_name.get(name)
+        if entry is None or entry.address != int(address):
+            return False
+        self._by_name.move_to_end(name)
+        return True
+
     def name_of(self, ip: IP) -> str | None:
         """The name an address stands for; None where it stands for none."""
         entry = self._entry(ip)

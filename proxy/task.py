@@ -94,8 +94,8 @@ class Task(Generic[T]):
 
 
 class Watch:
-    """A descriptor the loop watches. At most one task waits for each direction. `only_read`: nobody ever waits to
-    write, so that the loop need not wake for each thing sent."""
+    """A descriptor the loop watches. At most one task waits for each direction. `only_read`: writing is
+    noted only while somebody waits for it, so that the loop does not wake for each thing sent."""
 
     __slots__ = ("can_read", "can_write", "fd", "hung_up", "loop", "only_read", "reader", "registered", "writer")
 
@@ -128,11 +128,15 @@ class Watch:
         while not self.can_write:
             if not self.registered:
                 self.loop._register(self)
+            if self.only_read:
+                self.loop._rearm(self, writing=True)
             self.writer = self.loop.current
             try:
                 in_time = await self.loop.park(deadline)
             finally:
                 self.writer = None
+                if self.only_read:
+                    self.loop._rearm(self, writing=False)
             if not in_time and not self.can_write:
                 raise DeadlinePassed
 

@@ -1,8 +1,9 @@
 """The append-only writer of one rollout.
 
 - One writer at a time: flock on the file itself, held from `create` or `open` to `close`.
-- One write(2) a record. A write that fails or comes back short raises RolloutError: that record does not count (unless
-  all but its LF was taken), the next one takes its ordinal, and nothing that `append` returned for is missing.
+- One write(2) a record, or for a few that come at once. A write that fails or comes back short raises RolloutError: what
+  it did not bring whole does not count (unless all but its LF was taken), the next record takes the ordinal, and nothing
+  that `append` returned for is missing.
 - A torn tail is never cut and never glued: the next record starts on a line of its own, and its metadata says how
   many bytes stand before it that are no record (`chain.py`). The same holds for what another program appends.
 - `open` reads the end of the file only (`tail.py`). A turn whose writer is gone is marked interrupted, once.
@@ -26,7 +27,7 @@ from doorward.start_json import dumps
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # a new session has nothing before it to read
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from types import TracebackType
     from typing import Any, Self
 
@@ -206,33 +207,49 @@ class Rollout:
         Raises RolloutError when it is not; the rollout may be tried again, e.g. when the disk has room.
         ValueError for a record that `items` says is dropped.
         """
+        return self.append_together(((type, payload),))[0]
+
+    def append_together(self, records: Sequence[tuple[str, Mapping[str, Any]]]) -> list[Line]:
+        """The same for several that come at once, in one write. Raises RolloutError unless all of them are in the file;
+        the first of them may then be, as if the rest had never come."""
         if self._descriptor < 0:
             raise RolloutError(f"{self.path} is closed")
-        row = items.keeping(type, payload)
-        if not row.kept:
-            raise ValueError(f"{type} {payload.get('type', '')} is not kept in rollouts: {row.why}")
+        for type, payload in records:
+            row = items.keeping(type, payload)
+            if not row.kept:
+                raise ValueError(f"{type} {payload.get('type', '')} is not kept in rollouts: {row.why}")
         try:
             found = os.fstat(self._descriptor)
             if found.st_nlink == 0:
                 raise RolloutError(f"{self.path} was deleted while its session was open")
-            if found.st_size != self._linked_end:
+            size = found.st_size
+            if size != self._linked_end:
                 # a write that came back short, one whose end we did not see (an exception out of a signal handler),
                 # or another program's
-                self._find_end(found.st_size)
-            totals = items.advanced(self._totals, type, payload)
-            metadata: dict[str, Any] = {"turn": totals.turn, "open": totals.open, "refused": totals.refused}
-            if totals.name is not None:
-                metadata["name"] = totals.name
-            closing = self._account_for(found.st_size, metadata) if found.st_size != self._linked_end else b""
+                self._find_end(size)
             timestamp = rfc3339(time.time_ns())
-            body = (
-                f'{{"timestamp":"{timestamp}","ordinal":{self._ordinal},"type":{_encode(type)}'
-                f',"payload":{_encode(payload)},"metadata":{_encode(metadata)[:-1]},"chain":"'
-            ).encode("ascii")
-            digits = chain.link(self._chain, body)
-            data = closing + chain.sealed(body, digits)
-            if len(data) > RECORD_LIMIT:
-                raise RolloutError(f"a record of {len(data)} bytes is more than a rollout takes")
+            totals, digits, ordinal = self._totals, self._chain, self._ordinal
+            data = b""
+            lines: list[Line] = []
+            for type, payload in records:
+                totals = items.advanced(totals, type, payload)
+                metadata: dict[str, Any] = {"turn": totals.turn, "open": totals.open, "refused": totals.refused}
+                if totals.name is not None:
+                    metadata["name"] = totals.name
+                if not lines and size != self._linked_end:
+                    data = self._account_for(size, metadata)
+                body = (
+                    f'{{"timestamp":"{timestamp}","ordinal":{ordinal},"type":{_encode(type)}'
+                    f',"payload":{_encode(payload)},"metadata":{_encode(metadata)[:-1]},"chain":"'
+                ).encode("ascii")
+                metadata["chain"] = digits = chain.link(digits, body)
+                text = chain.sealed(body, digits)
+                if len(text) > RECORD_LIMIT:
+                    raise RolloutError(f"a record of {len(text)} bytes is more than a rollout takes")
+                start = size + len(data)
+                lines.append(Line(type, payload, timestamp, ordinal, metadata, None, start, len(text) - 1, True))
+                data += text
+                ordinal += 1
             written = os.write(self._descriptor, data)
         except OSError as error:
             raise RolloutError(f"cannot write to {self.path}: {error.strerror}") from error
@@ -243,21 +260,9 @@ class Rollout:
                 f"cannot write to {self.path}: only {written} of {len(data)} bytes were taken "
                 "(the disk is full or the file too large)"
             )
-        metadata["chain"] = digits
-        line = Line(
-            type,
-            payload,
-            timestamp,
-            self._ordinal,
-            metadata,
-            None,
-            found.st_size + len(closing),
-            len(data) - len(closing) - 1,
-        )
-        self._totals, self._chain = totals, digits
-        self._ordinal += 1
-        self._linked_end = found.st_size + len(data)
-        return line
+        self._totals, self._chain, self._ordinal = totals, digits, ordinal
+        self._linked_end = size + len(data)
+        return lines
 
     def _account_for(self, size: int, metadata: dict[str, Any]) -> bytes:
         """What to write first so that the record starts on its own line; `metadata` gets the account of the rest."""

@@ -20,6 +20,7 @@ from doorward.allowlists.ruleset import RuleSet
 from doorward.proxy.admission import Way
 from doorward.proxy.alone import open_listener
 from doorward.proxy.channel import Channel
+from doorward.proxy.control import SupervisorGone
 from doorward.proxy.dial import SocketDialler
 from doorward.proxy.limits import DEFAULT, Limits
 from doorward.proxy.loop import Loop, Promise
@@ -79,14 +80,14 @@ class RecordingDialler:
 
 
 class MemorySink:
-    """Keeps the records; `hold` delays receipts until `release`."""
+    """Keeps the records; `hold` delays receipts until `release`; `gone`: as if nobody kept them any more."""
 
     keeps = True
 
     def __init__(self, loop: Loop) -> None:
         self.loop = loop
         self.items: list[Item] = []
-        self.hold = False
+        self.hold = self.gone = False
         self._held: list[Promise[None]] = []
         self.changed = threading.Condition()
 
@@ -97,6 +98,9 @@ class MemorySink:
 
     def submit(self, run: str, items: list[Item]) -> Promise[None]:
         promise: Promise[None] = Promise(self.loop)
+        if self.gone:
+            promise.fail(SupervisorGone())
+            return promise
         if self.hold:
             self._held.append(promise)
         else:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import socket
+import sys
 import threading
 from typing import Any
 
@@ -14,7 +16,7 @@ import dns.reversename
 import dns.rrset
 import pytest
 
-from doorward.proxy import inside
+from doorward.proxy import attribution, inside
 from doorward.proxy.handover import Handover
 
 
@@ -161,6 +163,41 @@ def test_no_answer_overtakes_its_record(ask: Any) -> None:
     assert len(sink.network(2)) == 2
 
 
+def test_an_answer_that_is_given_again_is_of_the_moment(ask: Any) -> None:
+    """The same query to the letter, but for its number: other rules, and a name that lost its place in the table."""
+    asker = ask(["a.test"])
+
+    def again(number: int) -> Any:
+        query = dns.message.make_query("a.test", "A", id=number, use_edns=False)
+        reply = dns.query.udp(query, "127.0.0.1", 10, asker.udp_port)
+        assert reply.id == number
+        return dns.rcode.to_text(reply.rcode()), [each.to_text() for found in reply.answer for each in found]
+
+    first = again(1)
+    assert first[0] == "NOERROR" and again(2) == again(3) == first
+    stand_ins = asker.door.server.stand_ins
+    asker.door.call(stand_ins._let_one_go)
+    moved = again(4)
+    assert moved[0] == "NOERROR" and moved[1] != first[1] and again(5) == again(6) == moved
+    asker.door.call(lambda: asker.door.server.reload(asker.door.policy(["b.test"])))
+    assert again(7) == again(8) == ("REFUSED", [])
+    asker.door.call(lambda: asker.door.server.reload(asker.door.policy(["a.test"])))
+    assert again(9) == moved
+    assert len(asker.door.sink.network(1)) == 1
+
+
+def test_without_a_supervisor_nothing_new_is_answered(ask: Any) -> None:
+    """What is on record already may be."""
+    asker = ask(["*.a.test"])
+    assert asker.code("x.a.test") == "NOERROR"
+    sink = asker.door.sink
+    asker.door.call(lambda: setattr(sink, "gone", True))
+    for name in ("y.a.test", "b.test"):
+        with pytest.raises(dns.exception.Timeout):
+            asker(name, wait=0.2)
+    assert asker.code("x.a.test") == "NOERROR"
+
+
 @pytest.mark.parametrize("name", [
     "127.0.0.1", "0x7f.1", "2130706433", r"a\.b.test", r"127.0.0.1\000.a.test", r"b\195\188cher.test",
     r"a\032b.test", "a@b.test",
@@ -200,6 +237,25 @@ def test_a_reload_counts_from_the_next_question_on(ask: Any) -> None:
     assert asker.code("a.test") == "NOERROR"
     asker.door.call(lambda: asker.door.server.reload(asker.door.policy(["b.test"])))
     assert (asker.code("a.test"), asker.code("b.test")) == ("REFUSED", "NOERROR")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="sock_diag(7) and /proc are Linux's")
+def test_what_the_first_question_waits_for_is_done_while_nobody_asks(
+    network: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = threading.Event()
+
+    class Noticed(attribution.Attribution):
+        def __init__(self, *given: Any) -> None:
+            super().__init__(*given)
+            made.set()
+
+    monkeypatch.setattr(attribution, "Attribution", Noticed)
+    door = network.door(["a.test", "udp:a.test:9"])
+    door.server.diagnosis = socket.socket(16, socket.SOCK_RAW, 4), os.getppid()  # NETLINK_SOCK_DIAG
+    asker = Asker(door)
+    assert made.wait(10)
+    assert asker.code("a.test") == "NOERROR"
 
 
 def test_many_ask_at_once(ask: Any) -> None:

@@ -65,6 +65,30 @@ def test_the_child_that_connected_is_named_not_its_parent(who):
             assert said["argv"][-2:] == ["--token", "<withheld>"]
 
 
+def test_the_program_is_that_of_the_moment(pair, who):
+    """The process stays, and its socket; what it runs does not. What is said twice is the same."""
+    held = pair[0].detach()
+    words = ["sh", "-c", "read go; exec sleep 6000", "--token", "hunter2"]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, pass_fds=[held]) as child:
+        try:
+            os.close(held)
+            said = who.of_connection(pair[1])
+            assert said["pid"] == child.pid
+            assert said["argv"] == [*words[:3], "--token", "<withheld>"]
+            assert who.of_connection(pair[1]) == said
+            child.stdin.write(b"\n")
+            child.stdin.flush()
+            deadline = time.monotonic() + 30
+            while who.of_connection(pair[1])["argv"] == said["argv"]:
+                assert time.monotonic() < deadline
+            after = who.of_connection(pair[1])
+            assert (after["pid"], after["argv"]) == (child.pid, ["sleep", "6000"])
+            assert after["executable"] != said["executable"]
+        finally:
+            child.kill()
+    assert who.of_connection(pair[1]) == UNKNOWN
+
+
 def test_a_process_that_is_gone_is_unknown(who):
     """Never a guess."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
@@ -171,6 +195,55 @@ def test_each_is_found_again_whoever_asked_before(owners, sleepers):
             with Helper() as new:
                 assert found(owners, new.told("more")) == new.process.pid
     assert found(owners, 1) is None  # all of them are known and looked at in vain: no guess
+
+
+def test_a_socket_that_asks_again_is_found_where_it_was(owners):
+    """A resolver's, between connections of the same process and of others; it costs no search."""
+    with Helper() as first, Helper() as second:
+        asks_again = first.told("more")
+        assert found(owners, asks_again) == first.process.pid
+        for _ in range(2):
+            assert found(owners, first.told("more")) == first.process.pid
+            assert found(owners, second.told("more")) == second.process.pid
+            owners._left = 0
+            assert found(owners, asks_again) == first.process.pid
+            assert owners._left == 0  # no other place was looked at
+
+
+def test_a_socket_that_was_closed_is_nobodys_though_its_place_is_taken(owners):
+    """The place of another socket, and a number that another process has by now."""
+    with Helper() as helper:
+        closed = helper.told("more")
+        assert found(owners, closed) == helper.process.pid
+        in_its_place = helper.told("swap")
+        assert found(owners, closed) is None
+        assert found(owners, in_its_place) == helper.process.pid
+        owners._places[in_its_place] = os.getpid(), 0  # as if the number had been given away
+        assert found(owners, in_its_place) == helper.process.pid
+        owners._places[in_its_place] = 2**22 + 1, 3
+        assert found(owners, in_its_place) == helper.process.pid
+    assert found(owners, in_its_place) is None
+
+
+def test_whoever_still_has_a_socket_is_named_when_the_first_has_let_go(owners, pair):
+    held = pair[0].detach()
+    number = os.fstat(held).st_ino
+    with subprocess.Popen(["sleep", "60"], pass_fds=[held]) as child:
+        try:
+            owners._places[number] = os.getpid(), held
+            owners.find(number)
+            os.close(held)
+            assert found(owners, number) == child.pid
+        finally:
+            child.kill()
+    assert found(owners, number) is None
+
+
+def test_the_places_that_are_remembered_are_bounded(owners):
+    with Helper() as helper:
+        for _ in range(70):
+            assert found(owners, helper.told("swap")) == helper.process.pid
+    assert len(owners._places) == 64
 
 
 def test_nothing_is_missed_where_the_kernel_tells_less(owners, sleepers, monkeypatch):

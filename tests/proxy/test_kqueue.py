@@ -56,6 +56,31 @@ def test_watched_no_more(fake):
     assert fake.changes == [(7, READ, DELETE), (7, WRITE, DELETE)]
 
 
+def test_watched_for_something_else(fake):
+    queue = Kqueue()
+    queue.register(7, EPOLLIN | EPOLLET)
+    fake.changes.clear()
+    queue.modify(7, EPOLLIN | EPOLLOUT | EPOLLET)
+    assert fake.changes == [(7, READ, ADD | CLEAR), (7, WRITE, ADD | CLEAR)]
+    fake.changes.clear()
+    queue.modify(7, EPOLLIN | EPOLLET)
+    assert fake.changes == [(7, READ, ADD | CLEAR), (7, WRITE, DELETE)]
+
+
+def test_what_was_watched_for_reading_alone_is_let_go(fake, monkeypatch):
+    gone = {WRITE}
+
+    def control(changes, most, timeout):
+        if any(each.flags == DELETE and each.filter in gone for each in changes):
+            raise FileNotFoundError
+
+    fake.control = control
+    Kqueue().unregister(7)
+    gone.add(READ)
+    with pytest.raises(OSError):
+        Kqueue().unregister(7)
+
+
 @pytest.mark.parametrize(
     ("events", "mask"),
     [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import socket
 import threading
@@ -370,6 +371,44 @@ def test_who_only_reads_is_not_woken_by_what_it_sends(loop: Loop) -> None:
     with here, there:
         assert loop.run(talk()) == b"question"
         assert not watch.can_write
+        watch.forget()
+
+
+def test_who_only_reads_may_wait_for_room_to_write(loop: Loop) -> None:
+    here, there = socket.socketpair()
+    for each in (here, there):
+        each.setblocking(False)
+    watch = Watch(loop, here.fileno(), only_read=True)
+
+    def fill() -> None:
+        with contextlib.suppress(BlockingIOError):
+            while True:
+                here.send(bytes(65536))
+        watch.can_write = False
+
+    def drain() -> None:
+        with contextlib.suppress(BlockingIOError):
+            while there.recv(1 << 20):
+                pass
+
+    async def talk() -> None:
+        watch.can_read = False
+        fill()
+        with pytest.raises(DeadlinePassed):
+            await watch.readable(loop.now + 0.01)  # registered by now, for reading alone
+        drain()
+        await loop.turn()
+        assert not watch.can_write
+        await watch.writable(loop.now + 5)  # there is room already
+        fill()
+        with pytest.raises(DeadlinePassed):
+            await watch.writable(loop.now + 0.01)
+        drain()
+        await loop.turn()
+        assert not watch.can_write
+
+    with here, there:
+        loop.run(talk())
         watch.forget()
 
 

@@ -83,6 +83,38 @@ def test_a_record_is_one_write(home: Home, monkeypatch: pytest.MonkeyPatch) -> N
     assert len(sizes) == 1
 
 
+def test_records_that_come_together_are_one_write(
+    home: Home, lines: Lines, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Rollout.create(home, cwd="/work") as rollout:
+        sizes: list[int] = []
+        write = os.write
+
+        def counted(descriptor: int, data: bytes) -> int:
+            sizes.append(len(data))
+            return write(descriptor, data)
+
+        monkeypatch.setattr(os, "write", counted)
+        written = rollout.append_together([("network", {"turn": 1}), ("refusal", {"turn": 1}), ("network", {})])
+        monkeypatch.undo()
+        written.append(rollout.append("network", {}))
+    assert len(sizes) == 1
+    assert ordinals(written) == [1, 2, 3, 4]
+    assert [line.metadata["refused"] for line in written] == [0, 1, 1, 1]
+    assert [line._replace(number=None) for line in lines(rollout.path)[1:]] == written
+    assert verify(rollout.path).intact
+
+
+@pytest.mark.parametrize("wrong", [("network", {"x": object()}), ("event_msg", {"type": "agent_message_delta"})])
+def test_of_records_that_come_together_all_can_be_written_or_none(home: Home, lines: Lines, wrong: Any) -> None:
+    with Rollout.create(home, cwd="/work") as rollout:
+        with pytest.raises((RolloutError, ValueError)):
+            rollout.append_together([("network", {}), wrong])
+        assert rollout.append("network", {}).ordinal == 1
+    assert len(lines(rollout.path)) == 2
+    assert verify(rollout.path).intact
+
+
 def test_text_comes_back_as_it_was(home: Home, lines: Lines) -> None:
     """P-RS-03: separators that are no line ends; P-RS-02: lone surrogates; P-TT-11: bytes that are not UTF-8."""
     text = "a\u2028b\u2029c\u0085d\re\nf\x00g\x1ch\x0ci\ud83dj" + os.fsdecode(b"\xff\xfe") + "é😀"
@@ -587,6 +619,28 @@ def test_full_at_every_byte(home: Home, lines: Lines, in_child: Child) -> None:
         assert good[-1].ordinal == again
         assert good[-1].payload == {"again": True}
         assert verify(path).intact
+
+
+def test_records_that_come_together_torn_at_every_byte(
+    home: Home, lines: Lines, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """P-RS-12: the whole ones count, the rest stays on a line of its own, and the session goes on."""
+    two = [("network", {"index": 0}), ("refusal", {"index": 1})]
+    with Rollout.create(home, cwd="/work") as whole:
+        ends = [line.length + 1 for line in whole.append_together(two)]
+    write = os.write
+    for size in range(0, sum(ends), 7):
+        with Rollout.create(home, cwd="/work") as rollout:
+            with monkeypatch.context() as patch:
+                patch.setattr(os, "write", lambda descriptor, data, size=size: write(descriptor, data[:size]))
+                with pytest.raises(RolloutError, match=f"only {size} of"):
+                    rollout.append_together(two)
+            rollout.append("network", {"index": 2})
+        found = [line.payload["index"] for line in lines(rollout.path)[1:]]
+        first = [0] if size >= ends[0] - 1 else []
+        assert found in ([*first, 2], [*first, 1, 2])  # all but its LF may be there: then it counts
+        assert (1 in found) == (size >= sum(ends) - 1)
+        assert verify(rollout.path).intact
 
 
 def test_no_space_is_told_in_words(home: Home, monkeypatch: pytest.MonkeyPatch, lines: Lines) -> None:
