@@ -1,9 +1,9 @@
 """The append-only writer of one rollout.
 
 - One writer at a time: flock on the file itself, held from `create` or `open` to `close`.
-- One write(2) a record, or for a few that come at once. A write that fails or comes back short raises RolloutError: what
-  it did not bring whole does not count (unless all but its LF was taken), the next record takes the ordinal, and nothing
-  that `append` returned for is missing.
+- One write(2) a record, or for a few that come at once. A write that fails or comes back short raises RolloutError:
+  what it did not bring whole does not count (unless all but its LF was taken), the next record takes its ordinal, and
+  nothing that `append` returned for is missing.
 - A torn tail is never cut and never glued: the next record starts on a line of its own, and its metadata says how
   many bytes stand before it that are no record (`chain.py`). The same holds for what another program appends.
 - `open` reads the end of the file only (`tail.py`). A turn whose writer is gone is marked interrupted, once.
