@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from doorward.proxy.asking import Decider
     from doorward.proxy.records import Item
 
-WAIT = 10.0
+WAIT = 30.0
 """Seconds after which a test that waits for something has failed."""
 
 ORIGIN = Origin("flag", "--allow")

@@ -18,7 +18,7 @@ import pytest
 from doorward.proxy.alone import DoorAlone, open_listener
 from doorward.proxy.policy import Policy, policy_from_settings
 
-WAIT = 10.0
+WAIT = 30.0
 
 
 def policy(*allow: str) -> Policy:

@@ -14,7 +14,7 @@ import pytest
 
 from doorward.proxy.alone import open_listener
 
-WAIT = 10.0
+WAIT = 30.0
 
 
 class Supervisor:

@@ -53,7 +53,7 @@ def change(directory, action):
     """Does something in a directory; its change time is another one then, however coarse the clock."""
     before = os.lstat(directory).st_ctime_ns
     action()
-    deadline = time.monotonic() + 5
+    deadline = time.monotonic() + 30
     while os.path.isdir(directory) and os.lstat(directory).st_ctime_ns == before:
         assert time.monotonic() < deadline
         (directory / "passing").write_text("")
