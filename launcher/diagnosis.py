@@ -3,6 +3,7 @@
 import errno
 import os
 import re
+from collections.abc import Container
 
 from doorward.launcher.bubblewrap import INSTALL
 from doorward.launcher.command_check import failure_of_exec
@@ -197,10 +198,11 @@ def explain_text(text: str, facts: Facts) -> LaunchFailure | None:
     return LaunchFailure("sandbox", f"bubblewrap failed: {line}", _DOCTOR)
 
 
-def went_away(planned: MountPlan) -> LaunchFailure:
-    """What a sandbox that could not be finished means, where another can be a moment later."""
+def went_away(planned: MountPlan, fleeting: Container[str]) -> LaunchFailure:
+    """What a sandbox that could not be finished means, where another can be a moment later. None of the `fleeting` was
+    in its way."""
     of_the_host = (mount.path for mount in planned.mounts if mount.step.endswith(("bind", "-file", "-directory")))
-    gone = next((path for path in of_the_host if not os.path.lexists(path)), None)
+    gone = next((path for path in of_the_host if path not in fleeting and not os.path.lexists(path)), None)
     if gone is None:
         sentence = "The sandbox could not be set up, as it can be now: something it is made of was gone for a moment."
     else:

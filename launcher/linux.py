@@ -41,7 +41,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from doorward.launcher.interface import Layer
-    from doorward.launcher.mounts import MountPlan
     from doorward.launcher.process import Report
     from doorward.launcher.protocols import Confinement, Process
 
@@ -382,7 +381,7 @@ class LinuxConfinement:
             return outcome
         looked = Looked(*outcome[:3]) if outcome.step else self._look_again(command)
         undone = tuple(Undone(*entry) for entry in report.get("undone", ()))
-        planned = None if outcome.passed else found.plan
+        planned = None if outcome.passed else found
         return failed(self._explain(looked, command, planned))._replace(undone=undone)
 
     def _look_again(self, command: Command) -> Looked:
@@ -415,8 +414,8 @@ class LinuxConfinement:
         error = report.get("error") or {}
         return Looked(error.get("step", ""), error.get("errno", 0), text)
 
-    def _explain(self, looked: Looked, command: Command, planned: MountPlan | None = None) -> LaunchFailure:
-        """What kept the command from starting. `planned` are the mounts of a sandbox that was never finished."""
+    def _explain(self, looked: Looked, command: Command, planned: Survey | None = None) -> LaunchFailure:
+        """What kept the command from starting. `planned`: what a sandbox that was never finished was to be."""
         from doorward.launcher.diagnosis import explain_step, explain_text, read_facts, went_away
 
         facts = read_facts()
@@ -433,7 +432,7 @@ class LinuxConfinement:
         found = survey(self._policy, self._rules, uid=self._uid, fresh_proc=self._fresh_proc)
         failure = self._check_start(command, found)
         if failure is None and planned is not None:
-            failure = went_away(planned)
+            failure = went_away(planned.plan, planned.sockets)
         return failure or LaunchFailure(
             "not-executable", f"{name} could not be started: its format is not what the kernel takes."
         )

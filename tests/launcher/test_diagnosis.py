@@ -97,13 +97,14 @@ def test_steps_of_ours(step, number, kind, word):
 
 
 def test_a_path_of_the_plan_that_went_away_is_named(tmp_path):
-    there, gone = tmp_path / "there", tmp_path / "gone"
+    there, gone, socket = tmp_path / "there", tmp_path / "gone", str(tmp_path / "socket")
     there.touch()
-    places = [Mount("ro-bind", "/"), Mount("tmpfs", "/not/on/the/host"), Mount("hide-file", str(there))]
-    failure = went_away(MountPlan((*places, Mount("hide-file", str(gone))), {}))
+    places = [Mount("ro-bind", "/"), Mount("tmpfs", "/not/on/the/host")]
+    places += [Mount("hide-file", str(there)), Mount("hide-file", socket)]
+    failure = went_away(MountPlan((*places, Mount("hide-file", str(gone))), {}), {socket})
     assert failure == ("sandbox", f"{gone} went away while the sandbox was being set up.", "Try again.")
     # or it has come back, and nothing is known but that
-    failure = went_away(MountPlan(tuple(places), {}))
+    failure = went_away(MountPlan(tuple(places), {}), {socket})
     assert (failure.kind, failure.remedy) == ("sandbox", "Try again.")
     assert "gone for a moment" in failure.sentence
 
