@@ -12,7 +12,8 @@ from doorward.launcher.interface import Identity
 _LOADED_LATER = (
     *("ctypes", "resource", "warnings"),
     *("doorward.launcher.cpu_time", "doorward.launcher.denial_filter", "doorward.launcher.denial_listener"),
-    *("doorward.launcher.git_index", "doorward.launcher.git_settings", "doorward.launcher.new_repository"),
+    *("doorward.launcher.git_directories", "doorward.launcher.git_index", "doorward.launcher.git_settings"),
+    "doorward.launcher.new_repository",
 )
 
 

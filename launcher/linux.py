@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from doorward.launcher.interface import Layer
+    from doorward.launcher.planter import Planter
     from doorward.launcher.process import Report
     from doorward.launcher.protocols import Confinement, Process
 
@@ -134,6 +135,7 @@ class LinuxConfinement:
         self._fresh_proc = True
         self._seed = seed
         self._planted = False
+        self._planter: Planter | None = None
         uid = os.geteuid() if policy.user is None else policy.user.uid
         self._uid = uid
         confined = policy.mode in (Mode.READ_ONLY, Mode.WORKSPACE_WRITE)
@@ -217,17 +219,28 @@ class LinuxConfinement:
         return ShimProcess(seed, launch, lambda report: self._conclude(report, command, found))
 
     def start_ahead(self) -> None:
-        """Forks the next run's shim now, so that its namespaces are there when the command is."""
-        if self._seed is None:
-            self._planted = True
-            captured = self._policy.door.transparent
-            self._seed = plant(self._namespaces(), self._policy.user, captured=captured, terminal=_at_terminal())
+        """Makes the next run's shim now, so that its namespaces are there when the command is."""
+        if self._seed is not None:
+            return
+        from doorward.launcher.planter import Planter  # for sessions of several commands
+
+        self._planted = True
+        wanted, user, terminal = self._namespaces(), self._policy.user, _at_terminal()
+        captured = self._policy.door.transparent
+        try:
+            self._planter = self._planter or Planter()
+            self._seed = self._planter.plant(wanted, user, captured=captured, terminal=terminal)
+        except OSError:
+            self._seed = plant(wanted, user, captured=captured, terminal=terminal)
 
     def close(self) -> None:
         """Ends a shim that was started ahead and not used."""
         if self._seed is not None:
             self._seed.discard()
             self._seed = None
+        if self._planter is not None:
+            self._planter.close()
+            self._planter = None
 
     @property
     def limits(self) -> dict[str, str]:

@@ -7,6 +7,7 @@ descriptors travel with the first order.
 from __future__ import annotations
 
 import os
+import select
 from _socket import AF_UNIX, SOCK_CLOEXEC, SOCK_STREAM, socketpair
 
 from doorward.launcher import descriptor_passing
@@ -29,6 +30,8 @@ class Seed(NamedTuple):
     user: Identity | None = None
     captured: bool = False
     terminal: bool = True
+    watch: int = -1
+    """Its pidfd, where it is another process's child (see `planter`)."""
 
     def send(self, line: bytes, descriptors: Sequence[int]) -> None:
         """The first order, with the descriptors that belong to it. Raises OSError if the shim is gone."""
@@ -37,6 +40,12 @@ class Seed(NamedTuple):
     def discard(self) -> None:
         """Ends a shim that is not needed: it goes when its channel closes."""
         os.close(self.channel)
+        if self.watch >= 0:
+            poll = select.poll()
+            poll.register(self.watch, select.POLLIN)
+            poll.poll()
+            os.close(self.watch)
+            return
         try:
             os.waitpid(self.shim, 0)
         except ChildProcessError:

@@ -77,4 +77,4 @@ def test_sending_to_a_shim_that_is_gone_is_a_connection_error():
 
 
 def test_a_seed_is_plain_data():
-    assert Seed(1, 2, 3, None) == (1, 2, 3, None, False, True)
+    assert Seed(1, 2, 3, None) == (1, 2, 3, None, False, True, -1)
