@@ -29,12 +29,16 @@ def main(descriptor: int) -> int:
 
     wire = socket.socket(fileno=descriptor)
     supervisor = None
+    lost: EngineError | None = None  # what could not be kept of the last turn, told with the next
     conversation: Any = None
     try:
         with wire, wire.makefile("rb") as lines:
             for line in lines:
                 try:
                     message = json.loads(line)
+                    if lost is not None:
+                        error, lost = lost, None
+                        raise error
                     if "open" in message:
                         from doorward.door_ahead import door_ahead
                         from doorward.opening import open_supervisor
@@ -57,7 +61,10 @@ def main(descriptor: int) -> int:
                     answer = {"error": {"kind": "engine", "sentence": error.sentence, "remedy": error.remedy}}
                 wire.sendall(json.dumps(answer).encode() + b"\n")
                 if "observation" in answer and supervisor is not None:
-                    supervisor.start_ahead()
+                    try:
+                        supervisor.start_ahead()
+                    except EngineError as error:
+                        lost = error
     except (BrokenPipeError, ConnectionResetError):
         pass  # the program that opened the session is gone
     finally:
@@ -81,6 +88,7 @@ def _exec(supervisor: Any, request: Mapping[str, Any], wire: int) -> dict[str, A
                 lambda record: captured(record, stdin),
                 request["timeout_s"],
                 cancelled_by=wire,
+                kept_later=True,
             )
         )
     finally:

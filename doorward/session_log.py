@@ -290,7 +290,6 @@ class SessionLog:
             )
         )
         self._append(items.turn_end(self.session, self.turn, duration_s=duration_s))
-        self.to_disk()
 
     def to_disk(self) -> None:
         """Returns when what was recorded so far survives a power cut. Raises EngineError."""

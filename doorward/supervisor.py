@@ -48,7 +48,8 @@ _NOTHING_RAN = Enforcement("none", "none", "none", "none")
 
 class Request(NamedTuple):
     """One command to run. `env` is the caller's environment, unfiltered; `timeout_s` None means no limit;
-    `cancelled_by` is a descriptor whose far end closing kills the command; `last` says that no other follows."""
+    `cancelled_by` is a descriptor whose far end closing kills the command; `last` says that no other follows;
+    `kept_later` that `start_ahead` is called once the caller has the answer, and brings the turn to the disk."""
 
     argv: tuple[str, ...]
     cwd: str
@@ -57,6 +58,7 @@ class Request(NamedTuple):
     timeout_s: float | None = None
     cancelled_by: int | None = None
     last: bool = False
+    kept_later: bool = False
 
 
 class _Recording:
@@ -156,8 +158,11 @@ class Supervisor:
         self._confine()
 
     def start_ahead(self) -> None:
-        """Let the next command's sandbox come up while nobody waits for it."""
+        """What a command's caller need not wait for: its turn on the disk, and the next command's sandbox. Raises
+        EngineError for a turn that cannot be kept."""
         self._confine().start_ahead()
+        if self._log is not None:
+            self._log.to_disk()
 
     def run(self, request: Request) -> Observation:
         """One turn, from the gates to its observation; under `on-failure` a second one, if something was refused and
@@ -365,7 +370,10 @@ class Supervisor:
         refusal = refusal_of(verdict)
         log.refusal(refusal)
         notes = self._permitting().ended(log, action, request, [refusal])
-        return self._observe(log, verdict, exit_status.REFUSED, None, None, [refusal], _NOTHING_RAN, started, notes)
+        return self._observe(
+            log, verdict, exit_status.REFUSED, None, None, [refusal], _NOTHING_RAN, started, notes,
+            kept_later=request.kept_later,
+        )  # fmt: skip
 
     def _attend(
         self,
@@ -453,7 +461,7 @@ class Supervisor:
             output = launch.recording.finish()
             self._observe(
                 log, verdict, exit_status.ENGINE_FAILED, waited, output, refusals, _NOTHING_RAN, started, notes,
-                success=False,
+                kept_later=request.kept_later, success=False,
             )  # fmt: skip
             raise EngineError(failure.sentence, failure.remedy)
         status = final_status(waited)
@@ -492,6 +500,7 @@ class Supervisor:
             started,
             notes,
             hints,
+            kept_later=request.kept_later,
         )
         launch.process.close()  # last: the shim, which has reported, takes its time to end
         return observation
@@ -552,6 +561,7 @@ class Supervisor:
         notes: list[str],
         hints: Sequence[Hint] = (),
         *,
+        kept_later: bool,
         success: bool = True,
     ) -> Observation:
         from doorward.observation import Observation
@@ -569,6 +579,8 @@ class Supervisor:
             limits_hit=limits_hit,
             hints=[each._asdict() for each in hints],
         )
+        if not kept_later:
+            log.to_disk()
         return Observation(
             session=log.session,
             turn=log.turn,
