@@ -107,16 +107,25 @@ class Channel(Watch):
 
 
 def tune(sock: _socket.socket, *, local: bool = False) -> None:
-    """Send small writes at once and notice a dead peer. `local`: whoever connects is on this machine. Accepted sockets
-    inherit it from their listener (tcp(7)). For TCP; harmless on other sockets."""
+    """Send small writes at once and notice a dead peer. `local`: every peer is on this machine, whose kernel tells at
+    once when one is dead. Accepted sockets inherit it from their listener (tcp(7)). For TCP; harmless on other sockets.
+    """
     try:
         sock.setsockopt(_socket.IPPROTO_TCP, _socket.TCP_NODELAY, 1)
-        sock.setsockopt(_socket.SOL_SOCKET, _socket.SO_KEEPALIVE, 1)
-        sock.setsockopt(_socket.IPPROTO_TCP, _KEEP_IDLE, _KEEP_ALIVE_AFTER)
-        if local and _CONGESTION:
-            sock.setsockopt(_socket.IPPROTO_TCP, _CONGESTION, _UNPACED)
+        if not local:
+            sock.setsockopt(_socket.SOL_SOCKET, _socket.SO_KEEPALIVE, 1)
+            sock.setsockopt(_socket.IPPROTO_TCP, _KEEP_IDLE, _KEEP_ALIVE_AFTER)
     except OSError:
         pass
+
+
+def do_not_pace(listener: _socket.socket) -> None:
+    """For a listener all of whose clients are on this machine; accepted sockets inherit it."""
+    if _CONGESTION:
+        try:
+            listener.setsockopt(_socket.IPPROTO_TCP, _CONGESTION, _UNPACED)
+        except OSError:
+            pass
 
 
 async def linger(channel: Channel, deadline: float, most: int) -> None:

@@ -50,11 +50,12 @@ class SocketDialler:
         sock = _socket.socket(family, _socket.SOCK_STREAM | _NONBLOCKING, _socket.IPPROTO_TCP)
         if not _NONBLOCKING:
             sock.setblocking(False)
-        tune(sock)
-        channel = Channel(loop, sock)
         there = (_socket.inet_ntoa(ip.packed) if ip.version == 4 else str(ip), port)
+        local = there[0].startswith(_LOOPBACK)
+        tune(sock, local=local)
+        channel = Channel(loop, sock)
         code = sock.connect_ex(there)
-        if code == errno.EINPROGRESS and there[0].startswith(_LOOPBACK):
+        if code == errno.EINPROGRESS and local:
             code = sock.connect_ex(there)  # it is decided by now, and a second call says how (connect(2))
         channel.can_read = False  # the loop will say, from the first wait on
         if code in (errno.EINPROGRESS, errno.EALREADY):

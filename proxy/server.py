@@ -12,7 +12,7 @@ import errno
 
 from doorward.proxy.admission import Way
 from doorward.proxy.asking import Asking
-from doorward.proxy.channel import Channel, tune
+from doorward.proxy.channel import Channel, do_not_pace, tune
 from doorward.proxy.connection import Connection
 from doorward.proxy.loop import Group, Loop, Promise
 from doorward.proxy.policy import Policy
@@ -106,7 +106,10 @@ class Server:
         """Take over a listening stream socket. Before or while `serve` runs. With an `entry` that serves what comes in
         on it, not as a proxy's client; the socket is then one of a sandbox's, which nothing here could dial."""
         listener.setblocking(False)
-        tune(listener, local=entry is not None or _is_loopback(listener))
+        local = entry is not None or _is_loopback(listener)
+        tune(listener, local=local)
+        if local:
+            do_not_pace(listener)
         if entry is None:
             self.way.own.add(listener)
         else:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from doorward.proxy.channel import Channel, linger, tune
+from doorward.proxy.channel import Channel, do_not_pace, linger, tune
 from doorward.proxy.loop import Group, Loop
 from doorward.proxy.task import DeadlinePassed
 
@@ -122,6 +122,6 @@ def test_tuned_listeners_pass_it_on() -> None:
 @pytest.mark.skipif(not hasattr(socket, "TCP_CONGESTION"), reason="only Linux lets it be chosen")
 def test_what_stays_on_the_machine_is_not_paced() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        tune(listener, local=True)
+        do_not_pace(listener)
         with socket.create_connection(listener.getsockname()), listener.accept()[0] as accepted:
             assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, 16).rstrip(b"\0") == b"reno"
