@@ -26,6 +26,8 @@ one for longer than a turn, and a client that never reads must not pin a megabyt
 TURN = 1024 * 1024
 """Most bytes one flow moves before other connections get their turn."""
 
+_REMNANT = 128 * 1024  # of a turn: not worth two more system calls
+
 PIPES_KEPT = 16
 """Idle pipes kept: only flows under back-pressure hold one for longer than a turn."""
 
@@ -145,6 +147,8 @@ class Flow:
                 self.moved += sent
                 budget -= sent
                 self._held -= sent
+                if budget < _REMNANT:
+                    budget = 0
             elif self._left == 0:
                 return self._finish()
             elif self._ended:
