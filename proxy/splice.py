@@ -26,7 +26,9 @@ one for longer than a turn, and a client that never reads must not pin a megabyt
 TURN = 1024 * 1024
 """Most bytes one flow moves before other connections get their turn."""
 
-_REMNANT = 128 * 1024  # of a turn: not worth two more system calls
+_REMNANT = 128 * 1024
+"""What is left of a turn that the next flow gets: a pipe has a slot for each page, so one splice rarely fills it to the
+byte, and the rest would go in two system calls of its own. Measured with 32 streams: they cost a third of the CPU."""
 
 PIPES_KEPT = 16
 """Idle pipes kept: only flows under back-pressure hold one for longer than a turn."""
