@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 def door_ahead() -> Backend:
     """This platform's door, with what the first run will need coming up already. Raises EngineError."""
     try:
-        door = backend()
-        door.start_ahead()
+        return backend(started=True)
     except SandboxUnavailable as error:
         raise EngineError(error.sentence, error.remedy) from None
-    return door

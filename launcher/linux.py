@@ -30,7 +30,16 @@ from doorward.launcher.plan import make_plan
 from doorward.launcher.process import NeverStarted, ShimProcess
 from doorward.launcher.rules import Rules, read_rules
 from doorward.launcher.seccomp import filter_bytes
-from doorward.launcher.seed import Seed, plant
+from doorward.launcher.seed import (
+    CLONE_NEWNET,
+    CLONE_NEWPID,
+    CLONE_NEWUSER,
+    Seed,
+    allowed,
+    at_terminal,
+    plant,
+    plant_first,
+)
 from doorward.launcher.streams import check_streams
 from doorward.launcher.survey import Survey, survey
 from doorward.named_tuple import NamedTuple
@@ -49,29 +58,20 @@ if TYPE_CHECKING:
 SETUP_DEADLINE_S = 10.0
 # For a second look at a start that failed.
 _EXPLAIN_DEADLINE_S = 15.0
-_APPARMOR = "/proc/sys/kernel/apparmor_restrict_unprivileged_userns"
-# <linux/sched.h>
-_CLONE_NEWUSER = 0x10000000
-_CLONE_NEWPID = 0x20000000
-_CLONE_NEWNET = 0x40000000
 
 
 class Linux:
     """See `protocols.Backend`. `search_path` is where bubblewrap is looked for, PATH unless given."""
 
-    def __init__(self, search_path: str | None = None) -> None:
+    def __init__(self, search_path: str | None = None, *, seed: Seed | None = None) -> None:
+        """`seed` is a shim that was started ahead."""
         self._search_path = search_path
-        self._seed: Seed | None = None
+        self._seed = seed
 
     def start_ahead(self) -> None:
-        """Forks the first run's shim now, so that it is ready when its policy is; worth about 3 ms of a start.
-
-        Good for a run that is confined or has a network of its own; another one simply does not use it.
-        """
+        """Forks the first run's shim now, so that it is ready when its policy is; see `plant_first`."""
         if self._seed is None:
-            # most runs capture (network.transparent); one that does not has another shim
-            namespaces = _allowed(_CLONE_NEWUSER | _CLONE_NEWPID | _CLONE_NEWNET)
-            self._seed = plant(namespaces, captured=True, terminal=_at_terminal())
+            self._seed = plant_first()
 
     def close(self) -> None:
         """Ends a shim that was started ahead and that no confinement took."""
@@ -225,7 +225,7 @@ class LinuxConfinement:
         from doorward.launcher.planter import Planter  # for sessions of several commands
 
         self._planted = True
-        wanted, user, terminal = self._namespaces(), self._policy.user, _at_terminal()
+        wanted, user, terminal = self._namespaces(), self._policy.user, at_terminal()
         captured = self._policy.door.transparent
         try:
             self._planter = self._planter or Planter()
@@ -362,12 +362,12 @@ class LinuxConfinement:
         if self._bubblewrap is None:
             return 0
         # bubblewrap looks its child up in /proc, so a pid namespace of ours needs a /proc of ours
-        flags = _CLONE_NEWPID if self._fresh_proc else 0
+        flags = CLONE_NEWPID if self._fresh_proc else 0
         if self._own_network:
-            flags |= _CLONE_NEWNET
+            flags |= CLONE_NEWNET
         if self._user and (flags or self._limited):
-            flags |= _CLONE_NEWUSER
-        return _allowed(flags)
+            flags |= CLONE_NEWUSER
+        return allowed(flags)
 
     # --- the end
 
@@ -449,24 +449,6 @@ class LinuxConfinement:
         return failure or LaunchFailure(
             "not-executable", f"{name} could not be started: its format is not what the kernel takes."
         )
-
-
-def _at_terminal() -> bool:
-    """Whether the next command may be given a terminal of its own, as far as can be told now."""
-    return any(map(os.isatty, (0, 1, 2)))
-
-
-def _allowed(namespaces: int) -> int:
-    """The namespaces we may make ourselves. Where AppArmor reserves user namespaces for programs with a
-    profile, making one works and is then good for nothing; bubblewrap has such a profile."""
-    if namespaces & _CLONE_NEWUSER and os.geteuid() != 0:
-        try:
-            with open(_APPARMOR, encoding="ascii") as file:
-                if file.read(2).strip() == "1":
-                    return 0
-        except OSError:
-            pass  # no such restriction here
-    return namespaces
 
 
 class Looked(NamedTuple):

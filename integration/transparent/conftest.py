@@ -28,8 +28,8 @@ MUST_RUN = frozenset({"bwrap", "curl", "gcc", "ip", "node", "psql", "redis-cli",
 """With CI=true these may not be missing."""
 
 _BUBBLEWRAP_FIRST = (
-    "from doorward.launcher import linux\n"
-    "linux._allowed = lambda namespaces: 0\n"  # as where only bubblewrap may make user namespaces
+    "from doorward.launcher import linux, seed\n"
+    "linux.allowed = seed.allowed = lambda namespaces: 0\n"  # as where only bubblewrap may make user namespaces
     "import sys\nfrom doorward.__main__ import main\nsys.exit(main(sys.argv[1:]))\n"
 )
 

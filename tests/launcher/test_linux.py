@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from doorward.launcher import linux, syscalls
+from doorward.launcher import linux, seed, syscalls
 from doorward.launcher.backend import backend
 from doorward.launcher.interface import Command, Mode, SandboxPolicy, SandboxUnavailable, Stdio, UnenforceableRule
 from doorward.launcher.linux import Linux
@@ -117,11 +117,11 @@ def test_user_namespaces_that_would_be_good_for_nothing_are_left_to_bubblewrap(t
     """P-NS-02: AppArmor's restriction does not concern root."""
     if text is not None:
         (tmp_path / "restrict").write_text(text)
-    monkeypatch.setattr(linux, "_APPARMOR", str(tmp_path / "restrict"))
+    monkeypatch.setattr(seed, "_APPARMOR", str(tmp_path / "restrict"))
     monkeypatch.setattr(os, "geteuid", lambda: uid)
-    user = linux._CLONE_NEWUSER
-    assert linux._allowed(user | 7) == (0 if made == 0 else user | 7)
-    assert linux._allowed(7) == 7
+    user = seed.CLONE_NEWUSER
+    assert seed.allowed(user | 7) == (0 if made == 0 else user | 7)
+    assert seed.allowed(7) == 7
 
 
 # What the supervisor's start must not pay for on the door's account.
@@ -147,7 +147,7 @@ def test_the_door_is_light_to_load():
 
 def test_refusals_that_cannot_be_explained_are_said_to_be_so(prepare, monkeypatch):
     """Where AppArmor leaves namespaces to bubblewrap, a filter before it could keep it from its profile."""
-    monkeypatch.setattr(linux, "_allowed", lambda namespaces: 0)
+    monkeypatch.setattr(linux, "allowed", lambda namespaces: 0)
     assert any("cannot be explained" in notice for notice in prepare(explain=True).notices)
     assert prepare(explain=True, mode="danger-full-access", network="full").notices == ()
     assert prepare().notices == ()
@@ -155,7 +155,7 @@ def test_refusals_that_cannot_be_explained_are_said_to_be_so(prepare, monkeypatc
 
 def test_what_is_confined_has_its_mounts_covered_in_a_namespace_of_ours_whatever_else_it_shares(prepare, monkeypatch):
     """With the whole network and the /proc it was started in, nothing else asks for one."""
-    monkeypatch.setattr(linux, "_allowed", lambda namespaces: namespaces)
+    monkeypatch.setattr(linux, "allowed", lambda namespaces: namespaces)
     confinement = prepare(network="full")
     confinement._fresh_proc = False
-    assert confinement._namespaces() == linux._CLONE_NEWUSER
+    assert confinement._namespaces() == seed.CLONE_NEWUSER
