@@ -5,7 +5,7 @@ A look at one process's descriptors costs 10 µs, and 3 µs more for each; so wh
 first. In this order, to the first that has it:
 
 - where this very socket was found before: a resolver's socket asks many times;
-- those that asked before, the latest first, at the descriptor their last socket had and at the one behind it;
+- those that asked before, the latest first, at the descriptors their last few sockets had and at the ones behind;
 - processes that were started since the last search, the newest first: a command that is run for one request;
 - those known, with another number of descriptors than when they were last looked at in vain; the newest first, and
   those last that had nothing open but their standard streams;
@@ -32,6 +32,7 @@ MOST_DESCRIPTORS: Final = 4096
 
 _REMEMBERED: Final = 32  # processes that asked
 _HELD: Final = 8  # of them, with their parents: some descriptors each
+_DESCRIPTORS: Final = 4  # of their sockets, the latest first
 _SOCKETS: Final = 64  # with the place where each was found
 _LOOKED_AT_FIRST: Final = 16  # of them, before others
 _NEW: Final = 32  # the latest numbers of tasks, which are tried one by one
@@ -46,7 +47,7 @@ class Owners:
 
     def __init__(self, root: int) -> None:
         self._root = root
-        self._asked: dict[int, int] = {}  # to the descriptor of its latest socket; the latest last
+        self._asked: dict[int, list[int]] = {}  # to the descriptors of its latest sockets; the latest process last
         self._lines: dict[int, Line] = {}  # of the latest of them
         self._places: dict[int, tuple[int, int]] = {}  # of a socket's inode to process and descriptor; the latest last
         self._known: dict[int, int] = {}  # to how many descriptors it had when it was looked at in vain, or 0
@@ -77,8 +78,8 @@ class Owners:
         )
         if found is not None:
             process = found.processes[0]
-            self._asked.pop(process, None)
-            self._asked[process] = self._at
+            self._asked[process] = [self._at, *(each for each in self._asked.pop(process, ()) if each != self._at)]
+            del self._asked[process][_DESCRIPTORS:]
             if len(self._asked) > _REMEMBERED:
                 del self._asked[next(iter(self._asked))]
             self._lines.pop(process, None)
@@ -98,9 +99,9 @@ class Owners:
 
     def _where_it_was(self, processes: Iterable[int], wanted: str) -> Line | None:
         for process in processes:
-            last = self._asked[process]
             held = self._lines.get(process)
-            for descriptor in (last, last + 1):
+            tried = dict.fromkeys(number for last in self._asked[process] for number in (last, last + 1))
+            for descriptor in tried:
                 if held is not None:  # asked by its folder, once
                     self._left -= 1
                     if held.has(descriptor, wanted) and held.lives():

@@ -112,7 +112,7 @@ def test_a_process_of_another_run_is_unknown(pair):
 def test_who_asked_before_is_still_looked_at_for_certain(pair, who):
     """A pid that was remembered and now is somebody else's does not count."""
     first = who.of_connection(pair[1])
-    who._owners._asked = {1: 3, 2**22 + 1: 4}
+    who._owners._asked = {1: [3], 2**22 + 1: [4]}
     assert who.of_connection(pair[1]) == first
 
 
