@@ -117,8 +117,11 @@ order.close()
 print(json.dumps({kind: [statistics.median(column) for column in zip(*each)] for kind, each in took.items()}))
 """
 _ASKERS = (
-    ("same", "that asked before from the same socket"), ("again", "that asked before"), ("new", "just started"), ("first", "long there, never asked"),
-)  # fmt: skip
+    ("same", "that asked before, from the same socket"),
+    ("again", "that asked before"),
+    ("new", "just started"),
+    ("first", "long there, never asked"),
+)
 
 
 def main() -> int:

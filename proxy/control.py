@@ -125,10 +125,15 @@ class Control:
 
     def _record(self, run: str, items: list[Item], *, wait: bool) -> int:
         self._number += 1
-        self._write({"type": "record", "id": self._number, "run": run, "items": items, "wait": wait})
+        if not self._gone:
+            what = f'"run":{_encode(run)},"items":{_encode(items)},"wait":{"true" if wait else "false"}'
+            self._put(f'{{"type":"record","id":{self._number},{what}}}\n')
         return self._number
 
     def _write(self, message: Mapping[str, Any]) -> None:
         if not self._gone:
-            self._out.append(_encode(message).encode("ascii") + b"\n")
-            self._writing.set(None)
+            self._put(_encode(message) + "\n")
+
+    def _put(self, line: str) -> None:
+        self._out.append(line.encode("ascii"))
+        self._writing.set(None)

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 LONGEST: Final = 65_535
 """Bytes of one."""
 
+_LOOPBACK: Final = bytes(15) + b"\1"
 _ROOM: Final = _socket.CMSG_SPACE(64)
 _SOL_IP, _IP_PKTINFO, _SOL_IPV6, _IPV6_PKTINFO = 0, 8, 41, 50
 
@@ -42,6 +43,12 @@ class Datagram:
         if not self._at:
             return None
         return IPv4Address(self._at) if len(self._at) == 4 else IPv6Address(self._at)
+
+    @property
+    def to_another(self) -> bool:
+        """Whether it was sent to an address that is not of loopback, as far as the kernel told."""
+        at = self._at
+        return bool(at) and (at[0] != 127 if len(at) == 4 else at != _LOOPBACK)
 
     def reply(self, data: bytes) -> None:
         """Send an answer; nothing happens without data, and one that cannot be sent is lost."""

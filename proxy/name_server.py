@@ -379,12 +379,12 @@ async def serve_datagrams(server: Server, sock: _socket.socket, watch: Watch) ->
             continue
         except OSError:  # an ICMP error of an earlier answer
             continue
-        if server.policy.rules.udp is not None and (sent_to := datagram.sent_to) is not None:
+        if server.policy.rules.udp is not None and datagram.to_another and (sent_to := datagram.sent_to) is not None:
             if relay is None:
                 from doorward.proxy.udp_relay import UdpRelay
 
                 relay = UdpRelay(server, PORT)
-            if not sent_to.is_loopback and relay.allows(sent_to):
+            if relay.allows(sent_to):
                 relay.take(datagram)
                 continue
         reply = names.at_once(datagram.data)
@@ -392,6 +392,9 @@ async def serve_datagrams(server: Server, sock: _socket.socket, watch: Watch) ->
             datagram.reply(reply)
         else:
             names.answer_later(reply, datagram)
+            if taken == 0 and names.to_hurry:  # most often it comes alone
+                names.to_hurry = False
+                server.sink.hurry()
         taken += 1
         if taken % _A_TURN == 0:
             await server.loop.turn()

@@ -17,6 +17,6 @@ def test_it_measures_everything() -> None:
     )  # fmt: skip
     assert done.returncode == 0, done.stderr.decode()
     figures = json.loads(done.stdout)
-    assert len(figures) == 36
+    assert len(figures) == 44
     differences = {"captured, over that"}
     assert all(value > 0 for name, (value, _) in figures.items() if name not in differences)
