@@ -2,8 +2,8 @@
 
 Python's finder lists folders, tries suffixes and asks the file system a dozen times a module: about 35 µs for each of
 the hundred that a run imports. The modules of this package lie at one place each, and their bytecode beside them. What
-is not plainly so (no bytecode yet, a source that has changed, a package, another layout) is left to Python's own
-finder, which also writes the bytecode that is read here the next time.
+is not plainly so (no bytecode yet, a source that has changed, another layout) is left to Python's own finder, which
+also writes the bytecode that is read here the next time.
 """
 
 from __future__ import annotations
@@ -52,12 +52,14 @@ class OwnModules:
             return None
         place, _, last = name.rpartition(".")
         folder = self._folder + place[len(_PACKAGE) - 1 :].replace(".", "/")
-        source, cached = f"{folder}/{last}.py", f"{folder}/__pycache__/{last}{self._suffix}"
-        try:
-            data = _read(cached)
-            made = posix.stat(source)
-        except OSError:
-            return None
+        found = self._read(folder, last)
+        package = None
+        if found is None:
+            package = f"{folder}/{last}"
+            found = self._read(package, "__init__")
+            if found is None:
+                return None
+        source, cached, data, made = found
         stamp = (int(made.st_mtime) & 0xFFFF_FFFF, made.st_size & 0xFFFF_FFFF)
         if data[:_HEADER] != _BEGIN + stamp[0].to_bytes(4, "little") + stamp[1].to_bytes(4, "little"):
             return None
@@ -66,10 +68,20 @@ class OwnModules:
             loader.code = loads(memoryview(data)[_HEADER:])
         except (EOFError, ValueError, TypeError):
             return None  # half written
-        spec = ModuleSpec(name, loader, origin=source)
+        spec = ModuleSpec(name, loader, origin=source, is_package=package is not None)
+        if package is not None:
+            spec.submodule_search_locations = [package]
         spec.has_location = True
         spec.cached = cached
         return spec
+
+    def _read(self, folder: str, name: str) -> tuple[str, str, bytes, posix.stat_result] | None:
+        """Source and bytecode of a module: their paths, the bytecode, and what is known of the source."""
+        source, cached = f"{folder}/{name}.py", f"{folder}/__pycache__/{name}{self._suffix}"
+        try:
+            return source, cached, _read(cached), posix.stat(source)
+        except OSError:
+            return None
 
 
 def install() -> None:

@@ -49,6 +49,21 @@ def test_it_gives_what_pythons_own_finder_gives(module: Path) -> None:
     assert values["__loader__"].get_source("doorward.made") == "ANSWER = 41\n"  # type: ignore[attr-defined]
 
 
+def test_packages_are_found_as_python_finds_them(module: Path) -> None:
+    inner = module.parent / "gates"
+    inner.mkdir()
+    (inner / "__init__.py").write_text("ANSWER = 43\n")
+    assert found(module.parent, "doorward.gates") is None, "it has no bytecode yet"
+    py_compile.compile(str(inner / "__init__.py"), doraise=True)
+    spec = found(module.parent, "doorward.gates")
+    usual = importlib.machinery.PathFinder.find_spec("gates", [str(module.parent)])
+    assert spec is not None and usual is not None
+    for name in ("origin", "cached", "has_location", "submodule_search_locations"):
+        assert getattr(spec, name) == getattr(usual, name), name
+    values = executed(spec)
+    assert values["ANSWER"] == 43 and values["__path__"] == [str(inner)] and values["__package__"] == "doorward.gates"
+
+
 def test_modules_of_the_folders_below_are_found(module: Path) -> None:
     inner = module.parent / "gates"
     inner.mkdir()
