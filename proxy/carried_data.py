@@ -6,7 +6,6 @@ leave room for what content networks and object stores use (32 hexadecimal digit
 
 from __future__ import annotations
 
-from collections import Counter
 from math import log2
 
 TYPE_CHECKING = False
@@ -36,4 +35,4 @@ def why_it_carries_data(labels: str) -> str | None:
 
 def _bits(label: str) -> float:
     size = len(label)
-    return -sum(count / size * log2(count / size) for count in Counter(label).values())
+    return -sum(count / size * log2(count / size) for count in map(label.count, set(label)))

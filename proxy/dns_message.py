@@ -8,12 +8,12 @@ is read here, by its letter, and everything else is left to dnspython (`dns_upst
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
 
 from doorward.named_tuple import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from typing import Final
 
 _HEADER: Final = struct.Struct(">HHHHHH")  # RFC 1035 §4.1.1

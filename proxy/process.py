@@ -46,6 +46,8 @@ _PARTS = (
     *("doorward.proxy.admission", "doorward.proxy.pool", "doorward.proxy.forward", "doorward.proxy.tunnel"),
     *("doorward.proxy.server", "doorward.proxy.runs"),
 )
+# What the first answer would wait for: who asked, and where it leads.
+_OF_FIRST_ANSWERS = ("doorward.proxy.attribution", "ipaddress")
 _LAST_ROUNDS = 8  # of the loop, in which what waits in a listener's queue is accepted, read, decided and recorded
 
 
@@ -110,6 +112,9 @@ class ProxyProcess:
             __import__(part)
             await self._loop.turn()
         self._serve()
+        for part in _OF_FIRST_ANSWERS:
+            await self._loop.turn()
+            __import__(part)
 
     def _serve(self) -> None:
         """From now on listeners are served as they come."""

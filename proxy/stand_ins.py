@@ -8,12 +8,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network
-from typing import Final
 
 from doorward.plain_collections import OrderedDict, deque
 from doorward.proxy.resolver import IP
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Final
 
 BLOCK: Final = IPv4Network("198.18.0.0/15")
 BLOCK_IPV6: Final = IPv6Network("fd64:6f6f:7277::/48")

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import _socket
 from ipaddress import IPv4Address, IPv6Address
-from typing import TYPE_CHECKING, Final
 
 from doorward.allowlists.host import address_host
 from doorward.proxy import records
@@ -22,7 +21,10 @@ from doorward.proxy.resolver import IP
 from doorward.proxy.task import DeadlinePassed
 from doorward.proxy.tunnelling import serve_tunnel
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Final
+
     from doorward.proxy.connection import Connection
 
 PROTOCOL: Final = "transparent_tcp"

@@ -11,7 +11,6 @@
 from __future__ import annotations
 
 import _socket
-from typing import TYPE_CHECKING, Final
 
 from doorward.allowlists.datagrams import said_of_datagrams
 from doorward.allowlists.decision import Decision, Effect, Reason, Source
@@ -27,8 +26,9 @@ from doorward.proxy.refusal import refusal_from
 from doorward.proxy.resolver import IP, LookupFailed, LookupTimedOut
 from doorward.proxy.task import DeadlinePassed, Watch
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, TypeAlias
+    from typing import Any, Final, TypeAlias
 
     from doorward.proxy.server import Server
 

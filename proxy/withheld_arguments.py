@@ -7,10 +7,13 @@ of variables that are kept out of a sandbox.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from typing import Final
 
 from doorward.proxy.plain_arguments import MOST_TEXT, MOST_WORDS, SHORT
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Final
 
 WITHHELD: Final = "<withheld>"
 

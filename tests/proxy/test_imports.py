@@ -84,6 +84,13 @@ assert decision.hint == "--allow a.test", decision
     assert loaded & unwanted == imported("pass") & unwanted
 
 
+def test_the_first_name_and_the_first_captured_connection_need_no_typing() -> None:
+    loaded = imported("from doorward.proxy import name_server, transparent, attribution, runs")
+    unwanted = {"contextlib", "enum", "re", "typing", "warnings"}  # addresses are read here, and that takes `functools`
+    assert "doorward.proxy.stand_ins" in loaded
+    assert loaded & unwanted == imported("pass") & unwanted
+
+
 def test_the_parser_alone_is_the_package_s() -> None:
     """What was loaded without the package is what the package has, and nothing stands in for anything afterwards."""
     code = """
