@@ -37,6 +37,14 @@ def options(server: Any, *more: str, name: str = "gh", source: str = 'env = "API
     return ("-c", f"credentials.{name}={{{keys}}}", "--allow", f"api.test:{server.port}")
 
 
+def whole(server: Any) -> list[Any]:
+    """What a server got with its body. The head of a request may be there before the body was looked at; that body is
+    cut then, and no placeholder is in it."""
+    for each in server.seen:
+        assert b"ghp_" not in each[3]
+    return [each for each in server.seen if len(each[3]) == int(each[2].get("Content-Length", 0))]
+
+
 def everything(run: Any) -> bytes:
     """All that was kept of the runs, blobs and all."""
     found = b""
@@ -86,7 +94,7 @@ def test_the_token_sent_to_another_host(run: Any, start: Any) -> None:
     assert ran.output.split("curl:")[0].startswith("403 403 403 403 "), ran.output
     assert ran.output.rstrip().endswith("200")
     assert ran.reasons == ["credential_leak"] * 5
-    assert [each[1] for each in other.seen] == ["/6"]
+    assert [each[1] for each in whole(other)] == ["/6"]
     assert all("gh" in refusal["message"] for refusal in ran.document["refusals"])
     assert TOKEN not in json.dumps(ran.document) and TOKEN.encode() not in everything(run)
 
@@ -177,7 +185,7 @@ def test_a_rule_that_names_a_credential(run: Any, start: Any) -> None:
         "--", "sh", "-c", script, env={"API_TOKEN": TOKEN},
     )  # fmt: skip
     assert ran.output.startswith("200 403 403 ") and ran.output.rstrip().endswith("401"), ran.output + ran.err
-    assert [each[1] for each in server.seen] == ["/in/1", "/out/5"]
+    assert [each[1] for each in whole(server)] == ["/in/1", "/out/5"]
     assert server.seen[0][2]["Authorization"] == f"Bearer {TOKEN}"
     assert ran.reasons == ["credential_leak"] * 3
     assert "allowed by no rule that names it" in ran.document["refusals"][0]["message"]
