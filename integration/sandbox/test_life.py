@@ -220,7 +220,7 @@ def test_supervisors_killed_at_any_moment_leave_nothing(sandbox):
     drivers = []
     began = time.monotonic()
     sandbox.run("true")
-    one = time.monotonic() - began
+    one = min(time.monotonic() - began, 0.5)  # what more it takes on a loaded machine would come fifty times
     for number in range(50):
         driver = sandbox.start(f"mkdir .codex; sleep {marker}", steps=[["release"], ["hang"]])
         # the moment of the kill is the point of this test; it comes from a deadline, not from a guess at readiness
