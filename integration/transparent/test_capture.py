@@ -232,7 +232,7 @@ def test_a_relay_inside_changes_no_verdict(doorward: Any, speaker: Callable[...,
         "    print(ask(proxy, host, port), ask(relay(proxy), host, port))\n"
         "def raw(where):\n"
         "    try:\n"
-        "        with socket.create_connection(where, 3) as c: return c.recv(100).decode()\n"
+        "        with socket.create_connection(where, 10) as c: return c.recv(100).decode()\n"
         "    except OSError: return ''\n"
         f"for port in ({server.port}, 22):\n"
         "    print(repr(raw(('a.test', port))), repr(raw(relay(('a.test', port)))))\n"

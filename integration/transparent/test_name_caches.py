@@ -82,7 +82,7 @@ def test_whatever_name_server_is_asked_answers_from_its_own_address(everywhere: 
         "query = b'\\0\\7\\1\\0\\0\\1' + bytes(6) + b'\\1a\\4test\\0\\0\\1\\0\\1'\n"
         "servers = (socket.AF_INET, '8.8.8.8'), (socket.AF_INET6, '2001:db8::53'), (socket.AF_INET6, '::1')\n"
         "for family, server in servers:\n"
-        "    s = socket.socket(family, socket.SOCK_DGRAM); s.settimeout(5); s.sendto(query, (server, 53))\n"
+        "    s = socket.socket(family, socket.SOCK_DGRAM); s.settimeout(10); s.sendto(query, (server, 53))\n"
         "    data, sender = s.recvfrom(600); print(sender[0] == server, data[3] & 15, data[-4:])\n"
     )
     seen = everywhere.run("--allow", "a.test", "--", "/usr/bin/python3", "-c", code)
