@@ -118,7 +118,7 @@ async def connect(way: Way, policy: Policy, located: Located, *, absolute: bool 
             channel, ip = await dial(
                 way.loop, way.dialler, located.addresses, located.decision.port, policy.limits.dial_time
             )
-            return Connected(channel, ip)
+            return Connected(channel, ip, None, b"", False)
         return await _connect_through(way, policy, parent, located, absolute)
     except (DialFailed, ParentFailed) as error:
         raise Unreachable(502, "upstream-failed", str(error)) from None

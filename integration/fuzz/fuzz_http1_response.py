@@ -43,7 +43,27 @@ def read(method: str, upgrading: bool, pieces: Iterable[bytes]) -> tuple[list[Re
     return [event for event in events if not isinstance(event, (Body, Raw))], content, raw, reader.reusable
 
 
+def check_at_once(data: bytes, method: str) -> None:
+    """What is taken as a whole answer is one, and what is not is read on as if nobody had looked."""
+    reader, other = ResponseReader(method), ResponseReader(method)
+    try:
+        whole = reader.whole(data)
+        events = None if whole is not None else reader.feed(data)
+    except BadMessage as error:
+        assert read(method, False, [data])[0] == [] and reader.failed is error
+        return
+    expected = other.feed(data)
+    if whole is not None:
+        head, body = whole
+        assert expected == [head, Body(body), End()] if body else expected == [head, End()]
+    else:
+        assert events == expected
+    assert reader.reusable is other.reusable
+
+
 def check(data: bytes) -> None:
+    for method in ("GET", "HEAD"):
+        check_at_once(data, method)
     for method, upgrading in (("GET", False), ("GET", True), ("HEAD", False), ("CONNECT", False)):
         whole = read(method, upgrading, [data])
         assert whole == read(method, upgrading, (data[place : place + 1] for place in range(len(data))))

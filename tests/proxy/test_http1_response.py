@@ -292,3 +292,42 @@ def test_any_split_gives_the_same_events(
 @given(st.lists(st.binary(max_size=40), max_size=5))
 def test_no_bytes_raise_anything_but_bad_message(pieces: list[bytes]) -> None:
     assert outcome("GET", [b"".join(pieces)]) == outcome("GET", pieces)
+
+
+@pytest.mark.parametrize(
+    ("method", "data", "body"),
+    [
+        ("GET", b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nab", b"ab"),
+        ("GET", b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", b""),
+        ("GET", b"HTTP/1.1 304 Not Modified\r\nContent-Length: 2\r\n\r\n", b""),
+        ("HEAD", b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n", b""),
+        ("GET", b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nabc", None),
+        ("GET", b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\na", None),
+        ("GET", b"HTTP/1.1 200 OK\r\nContent-Le", None),
+        ("GET", b"HTTP/1.1 200 OK\r\n\r\nab", None),
+        ("GET", b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\n\r\n", None),
+        ("GET", b"HTTP/1.1 100 Continue\r\n\r\n", None),
+        ("GET", b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", None),
+        ("HEAD", b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nab", None),
+    ],
+)
+def test_a_whole_answer_is_taken_at_once_and_any_other_is_read_on(method: str, data: bytes, body: bytes | None) -> None:
+    reader, other = ResponseReader(method), ResponseReader(method)
+    expected = other.feed(data)
+    whole = reader.whole(data)
+    if body is None:
+        assert whole is None
+        assert reader.feed(data) == expected
+    else:
+        assert whole == (expected[0], body)
+        assert expected[1:] == [*([Body(body)] if body else []), End()]
+    assert reader.reusable is other.reusable
+
+
+def test_an_answer_that_is_malformed_is_so_at_once() -> None:
+    reader = ResponseReader("GET")
+    with pytest.raises(BadMessage) as caught:
+        reader.whole(b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\na")
+    assert caught.value.status == 502
+    with pytest.raises(BadMessage):
+        reader.feed(b"")
