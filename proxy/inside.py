@@ -22,12 +22,17 @@ if TYPE_CHECKING:
 _SHORT: Final = 0.03
 """Seconds from when a door is open; most commands have ended by then, and need nothing more."""
 
-# What one look-up or captured connection waits for, and finding out who asked; the last compiles its patterns.
+_LONGER: Final = 0.2
+"""Seconds more after which what only some clients need is worth its time."""
+
+# What one look-up or captured connection waits for, and finding out who asked.
 _OF_FIRST_CLIENTS: Final = (
     *("doorward.proxy.stand_ins", "doorward.proxy.dns_message", "doorward.proxy.name_server"),
     *("doorward.proxy.socket_diagnosis", "doorward.proxy.socket_owner", "doorward.proxy.attribution"),
-    *("doorward.proxy.transparent", "doorward.proxy.withheld_arguments"),
+    "doorward.proxy.transparent",
 )
+# Command lines that may hold a credential: `re`, and patterns that are compiled.
+_OF_SOME_CLIENTS: Final = ("doorward.proxy.withheld_arguments",)
 _OF_DATAGRAMS: Final = ("doorward.proxy.quic_initial", "doorward.proxy.quic_judge", "doorward.proxy.udp_relay")
 
 
@@ -83,11 +88,8 @@ async def _asked_over_udp(server: Server, sock: _socket.socket) -> None:
     watch = Watch(server.loop, sock.fileno(), only_read=True)
     watch.can_read = False
     try:
-        try:
-            await watch.readable(server.loop.now + _SHORT)
-        except DeadlinePassed:
-            await _prepare(server, watch)
-            await watch.readable()
+        await _prepare(server, watch)
+        await watch.readable()
         from doorward.proxy.name_server import serve_datagrams
 
         await serve_datagrams(server, sock, watch)
@@ -99,12 +101,18 @@ async def _asked_over_udp(server: Server, sock: _socket.socket) -> None:
 async def _prepare(server: Server, watch: Watch) -> None:
     """Do ahead what the first clients of each kind would wait for, a few milliseconds at a time, until one comes."""
     relayed = () if server.policy.rules.udp is None else _OF_DATAGRAMS
-    for part in (*_OF_FIRST_CLIENTS, *relayed):
-        __import__(part)
-        await server.loop.turn()
-        if watch.can_read:
+    for after, parts in ((_SHORT, (*_OF_FIRST_CLIENTS, *relayed)), (_LONGER, _OF_SOME_CLIENTS)):
+        try:
+            await watch.readable(server.loop.now + after)
             return
-    server.attribution  # noqa: B018 - made when it is asked for
+        except DeadlinePassed:
+            pass
+        for part in parts:
+            __import__(part)
+            await server.loop.turn()
+            if watch.can_read:
+                return
+        server.attribution  # noqa: B018 - made when it is asked for
 
 
 async def _relayed(server: Server, sock: _socket.socket, port: int) -> None:

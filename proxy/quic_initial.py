@@ -8,13 +8,13 @@ of `cryptography` (`doorward[quic]`).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
-
 from doorward.named_tuple import NamedTuple
 from doorward.proxy.client_hello import ClientHello, HelloReader, NeedMore
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from typing import Final
 
 VERSION_1: Final = b"\0\0\0\1"
 VERSION_2: Final = b"\x6b\x33\x43\xcf"  # RFC 9369 §3.1

@@ -11,14 +11,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
-
 from doorward.allowlists.host import Host, Name, authority_text
 from doorward.proxy.first_bytes import Disagreement, names_disagree
 from doorward.proxy.quic_initial import VERSIONS, Hello, Keys, Malformed, Packet, is_quic, packets
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import Final
 
     from doorward.proxy.limits import Limits
 

@@ -24,6 +24,14 @@ def test_the_process_imports_nothing_heavy() -> None:
     assert loaded & HEAVY == imported("pass") & HEAVY
 
 
+def test_what_the_first_look_up_waits_for_loads_no_typing() -> None:
+    code = (
+        "from doorward.proxy import inside, process\n"
+        "for part in (*process._PARTS, *inside._OF_FIRST_CLIENTS, *inside._OF_DATAGRAMS): __import__(part)"
+    )
+    assert not imported(code) & {"typing", "re", "enum", "contextlib"}
+
+
 READY = """
 import _socket, json, threading
 control, ours = _socket.socketpair()
