@@ -87,9 +87,9 @@ def _supervise(parsed: Parsed, proxy: ProxyProcess | None, door: Backend | None)
         # the workspace of an agent's session is where it began; its shell may be elsewhere
         folder = working_folder(None) if parsed.has("agent") else supervisor.workspace
         observation = supervisor.run(Request(argv, folder, os.environ, open_streams, timeout, last=True))
+        _report(observation, supervisor.notices, as_json)  # while the processes go
     finally:
         supervisor.close()
-    _report(observation, supervisor.notices, as_json)
     if parsed.has("fail-on-deny") and observation.refusals and observation.exit_code == 0:
         return exit_status.REFUSED_SEEN
     return observation.exit_code
