@@ -53,19 +53,24 @@ _AGAIN: Final = 1024  # answers that are ready to be given again; to who asks fo
 _AT_ONCE: Final = 256  # datagrams whose records are on their way; more are dropped, and their clients ask again
 _A_TURN: Final = 64  # datagrams before others get their turn
 _MALFORMED_KEPT: Final = 64
-_REFUSED: Final = bytes([0x80 | dns.REFUSED])  # of a header: recursion available, and the code (RFC 1035 §4.1.1)
 _STREAM_IDLE: Final = 10.0  # seconds a client may be silent between two questions over TCP (RFC 7766 §6.2.3)
 _LOCALHOST: Final = {dns.A: IPv4Address("127.0.0.1").packed, dns.AAAA: IPv6Address("::1").packed}
 
 
 class _Outcome(NamedTuple):
-    """How a question is answered. `items` are to be kept first; `upstream`: the name that others
-    are to be asked about; `stand_in`: what the answer says of which name."""
+    """How a question is answered: a code, and the data of one record of the asked type or none. `items` are to be kept
+    first; `upstream`: the name that others are to be asked about; `stand_in`: what the answer says of which name."""
 
-    reply: bytes
+    code: int
+    data: bytes | None = None
     items: list[Item] | None = None
     upstream: str = ""
     stand_in: tuple[str, IPv4Address] | None = None
+
+    def reply(self, question: Question) -> bytes:
+        """The message."""
+        data = self.data
+        return write_answer(question, self.code, () if data is None else ((question.kind, SECONDS_TO_LIVE, data),))
 
 
 class _Again(NamedTuple):
@@ -87,8 +92,7 @@ class NameServer:
         self._kept: OrderedDict[tuple[bytes, int], Receipt] = OrderedDict()
         self._again: dict[bytes, _Again] = {}  # by the query without its number
         self._malformed: set[str] = set()
-        self.to_hurry = False
-        """Whether records were handed over that clients wait for."""
+        self._to_hurry = False  # whether records were handed over that clients wait for
         self._waiting = 0  # datagrams
 
     def at_once(self, data: bytes) -> bytes | Question:
@@ -109,17 +113,18 @@ class NameServer:
         if _key(question) in self._kept:
             outcome = self._judge(question, None)
             if not outcome.upstream and self._kept[_key(question)] is _KEPT:
-                self._remember(data, question, outcome)
-                return outcome.reply
+                reply = outcome.reply(question)
+                self._remember(data, question, outcome, reply)
+                return reply
         return question
 
-    def _remember(self, data: bytes, question: Question, outcome: _Outcome) -> None:
+    def _remember(self, data: bytes, question: Question, outcome: _Outcome, reply: bytes) -> None:
         """Keep the answer ready, if it stays the same: what a PTR says and what a full table does change."""
-        refused = outcome.reply[3:4] == _REFUSED and question.kind != dns.PTR
+        refused = outcome.code == dns.REFUSED and question.kind != dns.PTR
         if not (refused or outcome.stand_in) or len(data) > dns.PLAIN_UDP:
             return
         server = self._server
-        self._again[data[2:]] = _Again(server.policy, server.has_ipv6, outcome.stand_in, outcome.reply[2:])
+        self._again[data[2:]] = _Again(server.policy, server.has_ipv6, outcome.stand_in, reply[2:])
         if len(self._again) > _AGAIN:
             del self._again[next(iter(self._again))]
 
@@ -131,10 +136,11 @@ class NameServer:
             self._is_kept(question)
         if outcome.upstream:
             return await self._ask(question, outcome.upstream, udp=False)
-        return outcome.reply
+        return outcome.reply(question)
 
-    def answer_later(self, question: Question, datagram: Datagram) -> None:
-        """The same to a datagram, without a task that would wait for the loop's next rounds: half the time."""
+    def answer_later(self, question: Question, datagram: Datagram, *, hurry: bool = False) -> None:
+        """The same to a datagram, without a task that would wait for the loop's next rounds: half the time. `hurry`:
+        have the record passed on at once."""
         if self._waiting >= _AT_ONCE:
             return
         server = self._server
@@ -143,6 +149,11 @@ class NameServer:
         except Exception as error:  # a fault of ours: this client gets no answer
             server.note(error)
             return
+
+        if hurry:
+            self.hurry()
+        # while the record is on its way
+        reply = b"" if outcome.upstream else outcome.reply(question)
 
         def kept(error: BaseException | None) -> None:
             self._waiting -= 1
@@ -153,10 +164,16 @@ class NameServer:
                 self._waiting += 1
                 server.start(self._pass_on(question, outcome.upstream, datagram))
             else:
-                datagram.reply(outcome.reply)
+                datagram.reply(reply)
 
         self._waiting += 1
         (receipt or _KEPT).then(kept)
+
+    def hurry(self) -> None:
+        """Have records passed on that clients wait for."""
+        if self._to_hurry:
+            self._to_hurry = False
+            self._server.sink.hurry()
 
     def _begin(
         self, question: Question, process: Callable[[], Attributed | None]
@@ -167,7 +184,7 @@ class NameServer:
         outcome = self._judge(question, process if known is None else None)
         if known is None and outcome.items is not None:
             known = self._kept[key] = self._server.sink.submit(self._server.run, outcome.items)
-            self.to_hurry = True
+            self._to_hurry = True
             if len(self._kept) > REMEMBERED:
                 self._kept.popitem(last=False)
         return outcome, known
@@ -214,7 +231,7 @@ class NameServer:
             return self._malformed_name(question, "an address is not looked up")
         if host.text == "localhost" or host.text.endswith(".localhost"):  # RFC 6761 §6.3
             data = _LOCALHOST.get(question.kind)
-            return _Outcome(_with(question, data))
+            return _Outcome(dns.NOERROR, data)
         policy = self._server.policy
         decision = policy.decide_name(host)
         if decision.effect is Effect.DENY:
@@ -232,17 +249,17 @@ class NameServer:
                 return self._refused(question, decision._replace(port=PORT, said=said), process)
         if not addresses:
             items = None if process is None else [self._account(question, decision, process, None).closed(self._now)]
-            return _Outcome(b"", items, host.text)
+            return _Outcome(dns.NOERROR, None, items, host.text)
         address = self.stand_ins.address_of(host.text)
         if address is None:
-            return _Outcome(write_answer(question, dns.SERVFAIL))
+            return _Outcome(dns.SERVFAIL)
         ip: IP = address
         if question.kind == dns.AAAA:
             if not self._server.has_ipv6:
-                return _Outcome(_with(question, None))
+                return _Outcome(dns.NOERROR)
             ip = ipv6_stand_in(address)
         items = None if process is None else [self._account(question, decision, process, ip).closed(self._now)]
-        return _Outcome(_with(question, ip.packed), items, stand_in=(host.text, address))
+        return _Outcome(dns.NOERROR, ip.packed, items, "", (host.text, address))
 
     def _other_type(
         self, question: Question, host: Name, decision: Decision, process: Callable[[], Attributed | None] | None
@@ -263,10 +280,9 @@ class NameServer:
             return None
         name = self.stand_ins.name_of(ip)
         if name is not None:
-            data = dns.name_data(name)
-            return _Outcome(write_answer(question, dns.NOERROR, [(dns.PTR, SECONDS_TO_LIVE, data)]))
+            return _Outcome(dns.NOERROR, dns.name_data(name))
         if stands_for_names(ip) or ip.is_loopback:
-            return _Outcome(write_answer(question, dns.NXDOMAIN))
+            return _Outcome(dns.NXDOMAIN)
         decision = Decision(
             Effect.DENY, Reason.NOT_ALLOWED, Source.BASELINE_POLICY, None, address_host(ip), PORT,
             f"the name of {ip} is not looked up: the sandbox's name server asks nobody",
@@ -276,7 +292,7 @@ class NameServer:
     def _malformed_name(self, question: Question, why: str) -> _Outcome:
         shown = question.name[:100].decode("latin-1").encode("unicode_escape").decode("ascii")
         item = records.malformed(PROTOCOL, 400, f"The DNS question names no host ({why}): {shown}")
-        return _Outcome(write_answer(question, dns.REFUSED), [item])
+        return _Outcome(dns.REFUSED, None, [item])
 
     def _refused(
         self,
@@ -288,15 +304,14 @@ class NameServer:
     ) -> _Outcome:
         """`quiet`: on record, but not counted as a refusal that a person should hear of. Without `process` the record
         is kept already."""
-        reply = write_answer(question, dns.REFUSED)
         if process is None:
-            return _Outcome(reply)
+            return _Outcome(dns.REFUSED)
         account = self._account(question, decision, process, None)
         refusal = refusal_from(
             decision, protocol=PROTOCOL, method=question.type_text, host_text=account.host, port=PORT
         )
         items = account.refused(decision, refusal, self._now)
-        return _Outcome(reply, items[:1] if quiet else items)
+        return _Outcome(dns.REFUSED, None, items[:1] if quiet else items)
 
     def _account(
         self,
@@ -370,9 +385,7 @@ async def serve_datagrams(server: Server, sock: _socket.socket, watch: Watch) ->
         try:
             datagram = receive(sock)
         except BlockingIOError:
-            if names.to_hurry:  # of all that came together
-                names.to_hurry = False
-                server.sink.hurry()
+            names.hurry()  # with all that came together
             watch.can_read = False
             taken = 0
             await watch.readable()
@@ -391,10 +404,7 @@ async def serve_datagrams(server: Server, sock: _socket.socket, watch: Watch) ->
         if isinstance(reply, bytes):
             datagram.reply(reply)
         else:
-            names.answer_later(reply, datagram)
-            if taken == 0 and names.to_hurry:  # most often it comes alone
-                names.to_hurry = False
-                server.sink.hurry()
+            names.answer_later(reply, datagram, hurry=taken == 0)  # most often it comes alone
         taken += 1
         if taken % _A_TURN == 0:
             await server.loop.turn()
@@ -403,8 +413,3 @@ async def serve_datagrams(server: Server, sock: _socket.socket, watch: Watch) ->
 def _key(question: Question) -> tuple[bytes, int]:
     """Names are the same in any case. The lengths of labels stay in, so that a dot in one is no other name's."""
     return question.raw[:-4].lower(), question.kind
-
-
-def _with(question: Question, data: bytes | None) -> bytes:
-    """An answer with one record of the asked type, or with none."""
-    return write_answer(question, dns.NOERROR, [(question.kind, SECONDS_TO_LIVE, data)] if data is not None else [])
