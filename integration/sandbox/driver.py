@@ -73,7 +73,10 @@ class Driver:
         if "vanishing" in self.told:
             self.remove_once_planned(self.told["vanishing"])
         env = confinement.environment(self.told["env"])
-        results = [self.once(confinement, env) for _ in range(self.told.get("repeat", 1))]
+        try:
+            results = [self.once(confinement, env) for _ in range(self.told.get("repeat", 1))]
+        except SandboxUnavailable as error:
+            return {"unavailable": error.sentence, "remedy": error.remedy}
         confinement.close()
         door.close()
         return {
