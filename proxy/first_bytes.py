@@ -41,6 +41,9 @@ class Agreed(NamedTuple):
     """The bytes may go on."""
 
 
+_AGREED = Agreed()
+
+
 class Disagreement(NamedTuple):
     """The bytes must not go on. `said` is the name they gave, "" where they gave none."""
 
@@ -109,7 +112,7 @@ class FirstBytes:
         """The client sends no more."""
         self.ended = True
         if not self._hello.data:
-            self.finding = Agreed()  # nothing was said, nothing can disagree
+            self.finding = _AGREED  # nothing was said, nothing can disagree
         elif self.finding is None:
             self._unfinished("ended half way")
 
@@ -126,7 +129,7 @@ class FirstBytes:
         self.content = "tls"
         problem = names_disagree(hello, self.host, tls_any=self._tls_any, allows=self._allows)
         if problem is None:
-            self.finding = Agreed()
+            self.finding = _AGREED
         else:
             self._refuse(*problem)
 
@@ -152,7 +155,7 @@ class FirstBytes:
     def _judge_raw(self) -> None:
         if self._raw_passes:
             self.content = "uninspected"
-            self.finding = Agreed()
+            self.finding = _AGREED
         else:
             self._refuse("it begins with neither TLS nor an HTTP head, and no rule names the port")
 
@@ -171,7 +174,7 @@ class FirstBytes:
             elif header is None and isinstance(self.host, Name) and not self._tls_any:
                 self._refuse("its HTTP head has no Host")
             elif header is None or self._host_agrees(header):
-                self.finding = Agreed()
+                self.finding = _AGREED
             else:
                 said = header.decode("latin-1")
                 self._refuse(f"its Host header names {said}", said)
