@@ -205,6 +205,13 @@ class Control:
                 return float(line.rpartition(" ")[2])
         return 0.0
 
+    def becomes(self, name: str, value: float) -> None:
+        """Ask until the sample has that value."""
+        deadline = time.monotonic() + WAIT
+        while (found := self.metric(name)) != value:
+            assert time.monotonic() < deadline, (name, found)
+            select.select([], [], [], 0.02)
+
 
 @pytest.fixture
 def stack() -> Iterator[contextlib.ExitStack]:
