@@ -34,8 +34,8 @@ class ReadRequest:
 
 
 class JudgedRequest(ReadRequest):
-    """A plain request that is allowed; `up` is its head as it goes to the server itself, with the pseudonym (Via) that all
-    doors of a process share."""
+    """A plain request that is allowed; `up` is its head as it goes to the server itself, with the pseudonym (Via) that
+    all doors of a process share."""
 
     __slots__ = ("decision", "up")
 
