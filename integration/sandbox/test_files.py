@@ -300,10 +300,12 @@ def test_hiding_a_large_directory_costs_one_mount(sandbox):
     directory = sandbox.mkdir("data")
     for number in range(20_000):
         os.close(os.open(directory / f"{number}.key", os.O_WRONLY | os.O_CREAT, 0o644))
-    answer = sandbox.run("ls data | wc -l; wc -l < /proc/self/mountinfo", policy={"deny_read": ["data/**", "**/*.key"]})
+    # neighbours' sockets are covered too, each by a mount
+    count = f"grep -cF {sandbox.base.name}/work /proc/self/mountinfo"
+    answer = sandbox.run(f"ls data | wc -l; {count}", policy={"deny_read": ["data/**", "**/*.key"]})
     listed, mounts = answer["stdout"].split()
     assert listed == "0"
-    assert int(mounts) < 150
+    assert 0 < int(mounts) < 50
 
 
 def test_what_matches_a_pattern_later_is_covered_at_the_next_run(sandbox):

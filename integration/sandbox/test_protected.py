@@ -254,9 +254,11 @@ def test_many_worktrees_do_not_keep_a_command_from_starting(caller_sandbox):
         if number % 2:  # the others are gone
             tree.mkdir()
             (tree / ".git").write_text(f"gitdir: {directory}\n")
-    answer = sandbox.run("echo x > .git/worktrees/w7/commondir; wc -l < /proc/self/mountinfo")
+    # neighbours' sockets are covered too, each by a mount
+    count = f"grep -cF {sandbox.base.name}/work /proc/self/mountinfo"
+    answer = sandbox.run(f"echo x > .git/worktrees/w7/commondir; {count}")
     # held as a whole: the number of mounts does not grow with them
-    assert int(answer["stdout"]) < 100, answer
+    assert 0 < int(answer["stdout"]) < 50, answer
     assert sandbox.path(".git/worktrees/w7/commondir").read_text() == "../..\n"
 
 
