@@ -36,6 +36,9 @@ else:
 _IGNORED = (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP, signal.SIGTERM, signal.SIGPIPE)
 _LAST_WORDS = 5.0  # seconds for the supervisor to take the last records
 _COLLECT_AFTER = 10_000  # objects; connections make many, and hardly a cycle among them
+# Seconds from the release of a command until it may ask for something, or has ended; and until then the sandbox and the
+# command have the processors for themselves.
+_SHORTEST = 0.0035
 # What serves connections, in steps of at most 1 ms: between them a `finish` is heard.
 _PARTS = (
     *("doorward.allowlists.host", "doorward.allowlists.pattern", "doorward.allowlists.rule"),
@@ -108,6 +111,7 @@ class ProxyProcess:
             self._control.close()
 
     async def _load(self) -> None:
+        await self._loop.sleep(_SHORTEST)
         for part in _PARTS:
             __import__(part)
             await self._loop.turn()
