@@ -14,7 +14,6 @@ from doorward.proxy.channel import Channel, linger
 from doorward.proxy.http_connection import serve_http
 from doorward.proxy.records import Account
 from doorward.proxy.refusal import Refusal, refusal_from
-from doorward.proxy.socks5_connection import serve_socks5
 from doorward.proxy.task import DeadlinePassed, HungUp
 
 TYPE_CHECKING = False
@@ -70,6 +69,8 @@ class Connection:
             if not first:
                 return
             if first[0] == _SOCKS5:
+                from doorward.proxy.socks5_connection import serve_socks5
+
                 await serve_socks5(self, first)
             else:
                 await serve_http(self, first)

@@ -10,7 +10,6 @@ from doorward.allowlists.decision import Effect, Reason, Source
 from doorward.allowlists.host import authority_text, host_text
 from doorward.proxy import records
 from doorward.proxy.admission import NotAdmitted, Unreachable
-from doorward.proxy.forward import Exchange
 from doorward.proxy.http1 import BadMessage, Raw, RequestHead
 from doorward.proxy.http1_write import (
     connect_established,
@@ -22,7 +21,6 @@ from doorward.proxy.known_requests import JudgedRequest, ReadRequest
 from doorward.proxy.refusal import Refusal, http_refusal
 from doorward.proxy.request_stream import RequestStream
 from doorward.proxy.target import RefusedTarget, Target, parse_target
-from doorward.proxy.tunnelling import serve_tunnel
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -71,6 +69,8 @@ async def _serve_request(connection: Connection, stream: RequestStream, head: Re
     if target.scheme == "connect":
         if stream.alone is not None:
             connection.server.policy.known_requests.add(stream.alone, ReadRequest(head, target))
+        from doorward.proxy.tunnelling import serve_tunnel
+
         first = b"".join(event.data for event in stream.events if isinstance(event, Raw))
         stream.events.clear()
         await serve_tunnel(connection, protocol, target.host, target.port, ConnectAnswers(connection, target), first)
@@ -82,6 +82,8 @@ async def _serve_plain(connection: Connection, stream: RequestStream, head: Requ
     try:
         known = stream.known
         request = known if isinstance(known, JudgedRequest) else await _judged(connection, stream, head, target)
+        from doorward.proxy.forward import Exchange  # not for what is refused
+
         exchange = Exchange(connection, stream, request)
         try:
             return await exchange.run()

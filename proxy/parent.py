@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import binascii
-
 from doorward.allowlists.host import Host, MalformedHost, authority_text, parse_host_port
 from doorward.named_tuple import NamedTuple
 
@@ -48,6 +46,8 @@ def parse_parent(url: str) -> Parent:
     if at:
         user, _, password = credentials.partition(":")
         pair = _unquoted(user) + b":" + _unquoted(password)
+        import binascii
+
         authorization = b"Basic " + binascii.b2a_base64(pair, newline=False)
     return Parent(scheme, host, port, authorization)
 

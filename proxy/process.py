@@ -38,19 +38,22 @@ _LAST_WORDS = 5.0  # seconds for the supervisor to take the last records
 _COLLECT_AFTER = 10_000  # objects; connections make many, and hardly a cycle among them
 # Seconds from the release of a command until it may ask for something, or has ended; and until then the sandbox and the
 # command have the processors for themselves.
-_SHORTEST = 0.0035
+_SHORTEST = 0.002
 # What serves connections, in steps of at most 1 ms: between them a `finish` is heard.
 _PARTS = (
     *("doorward.allowlists.host", "doorward.allowlists.pattern", "doorward.allowlists.rule"),
     *("doorward.allowlists.index", "doorward.allowlists.settings", "doorward.proxy.policy"),
     *("doorward.proxy.llhttp", "doorward.proxy.target", "doorward.proxy.http1_write", "doorward.proxy.records"),
     *("doorward.proxy.asking", "doorward.proxy.own_listeners", "doorward.proxy.http1_head"),
-    *("doorward.proxy.http1_response", "doorward.proxy.client_hello", "doorward.proxy.first_bytes"),
-    *("doorward.proxy.admission", "doorward.proxy.pool", "doorward.proxy.forward", "doorward.proxy.tunnel"),
-    *("doorward.proxy.server", "doorward.proxy.runs"),
+    *("doorward.proxy.admission", "doorward.proxy.pool", "doorward.proxy.server", "doorward.proxy.runs"),
 )
-# What the first answer would wait for: who asked, and where it leads.
-_OF_FIRST_ANSWERS = ("doorward.proxy.attribution", "ipaddress")
+# What the first answers would wait for: who asked, then where it leads. A millisecond is left between two, in which
+# whoever asks sooner is answered.
+_OF_FIRST_ANSWERS = (
+    *("doorward.proxy.attribution", "doorward.proxy.forward", "doorward.proxy.tunnelling"),
+    *("doorward.proxy.socks5_connection", "functools", "ipaddress"),
+)
+_PAUSE = 0.001
 _LAST_ROUNDS = 8  # of the loop, in which what waits in a listener's queue is accepted, read, decided and recorded
 
 
@@ -117,7 +120,7 @@ class ProxyProcess:
             await self._loop.turn()
         self._serve()
         for part in _OF_FIRST_ANSWERS:
-            await self._loop.turn()
+            await self._loop.sleep(_PAUSE)
             __import__(part)
 
     def _serve(self) -> None:
