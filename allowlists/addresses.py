@@ -10,7 +10,6 @@
 from __future__ import annotations
 
 from _socket import AF_INET, AF_INET6, inet_pton
-from bisect import bisect_right
 
 from doorward.allowlists.special_purpose import (
     IPV4_BLOCKS,
@@ -18,6 +17,7 @@ from doorward.allowlists.special_purpose import (
     METADATA_ADDRESSES,
 )
 from doorward.allowlists.special_purpose import AddressClass as AddressClass
+from doorward.plain_collections import lru_cache
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -122,14 +122,14 @@ def classify(ip: IPAddress) -> AddressClass:
     """What the address is for. A carried IPv4 address that is not public decides."""
     value = int(ip)
     if ip.version == 4:
-        return _IPV4.kind_of(value)
+        return _registry(4).kind_of(value)
     if value >> 32 == 0xFFFF:  # mapped (RFC 4291 §2.5.5.2)
-        return _IPV4.kind_of(value & _LOW_32)
-    own = _IPV6.kind_of(value)
+        return _registry(4).kind_of(value & _LOW_32)
+    own = _registry(6).kind_of(value)
     if exact_only(own):
         return own
     for inside in carried(value):
-        kind = _IPV4.kind_of(inside)
+        kind = _registry(4).kind_of(inside)
         if kind is not AddressClass.GLOBAL:
             return kind
     return own
@@ -160,7 +160,7 @@ def opens_local(network: IPNetwork) -> bool:
         return False
     from ipaddress import ip_network
 
-    registry = _IPV4 if network.version == 4 else _IPV6
+    registry = _registry(network.version)
     return any(
         kind is not AddressClass.GLOBAL and block != network and block.subnet_of(network)  # type: ignore[arg-type]
         for block, kind in ((ip_network(text), kind) for text, kind in registry.rows)
@@ -171,6 +171,9 @@ class _Registry:
     """Blocks flattened into a sorted list of where each class begins, so that one bisection classifies."""
 
     def __init__(self, blocks: tuple[tuple[str, AddressClass], ...], otherwise: AddressClass) -> None:
+        from bisect import bisect_right
+
+        self._right = bisect_right
         self.rows = blocks
         starts = {0: otherwise}
         for _, first, after, kind in sorted(_span(text, kind) for text, kind in blocks):
@@ -182,7 +185,7 @@ class _Registry:
         self._kinds = [starts[start] for start in self._starts]
 
     def kind_of(self, value: int) -> AddressClass:
-        return self._kinds[bisect_right(self._starts, value) - 1]
+        return self._kinds[self._right(self._starts, value) - 1]
 
 
 def _span(block: str, kind: AddressClass) -> tuple[int, int, int, AddressClass]:
@@ -199,5 +202,9 @@ def _metadata(width: str) -> tuple[tuple[str, AddressClass], ...]:
     return tuple((text, AddressClass.METADATA) for text in METADATA_ADDRESSES if (":" in text) is (width == "ipv6"))
 
 
-_IPV4 = _Registry(IPV4_BLOCKS + _metadata("ipv4"), AddressClass.GLOBAL)
-_IPV6 = _Registry(IPV6_BLOCKS + _metadata("ipv6"), AddressClass.RESERVED)
+# Built when the first address is judged: many runs have none.
+@lru_cache(2)
+def _registry(version: int) -> _Registry:
+    if version == 4:
+        return _Registry(IPV4_BLOCKS + _metadata("ipv4"), AddressClass.GLOBAL)
+    return _Registry(IPV6_BLOCKS + _metadata("ipv6"), AddressClass.RESERVED)

@@ -7,7 +7,6 @@ from doorward.allowlists.host import Host, authority_host
 from doorward.allowlists.pattern import WEB_PORTS as WEB_PORTS
 from doorward.allowlists.pattern import Kind, Pattern, has_port
 from doorward.allowlists.rule import Origin, Rule, table_text
-from doorward.allowlists.suffixes import suffix_kind
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,7 +34,11 @@ def entry_for(
 def entry_for_www(host_text: str, port: int) -> str | None:
     """For `www.NAME` where NAME itself is allowed: `*.NAME`, the usual wish. None above a public suffix."""
     parent = host_text.removeprefix("www.")
-    if "." not in parent or suffix_kind(parent) is not None:
+    if "." not in parent:
+        return None
+    from doorward.allowlists.suffixes import suffix_kind
+
+    if suffix_kind(parent) is not None:
         return None
     return _with_port(Pattern(Kind.BELOW, parent).text, port)
 

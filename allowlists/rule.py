@@ -28,7 +28,6 @@ from doorward.allowlists.pattern import (
     parse_network,
     parse_pattern,
 )
-from doorward.allowlists.spelling import above_registry_suffix, canonical, suggest
 from doorward.allowlists.suffixes import SuffixKind, suffix_kind
 from doorward.named_tuple import NamedTuple
 
@@ -195,6 +194,8 @@ def _parse_text(text: str, effect: RuleEffect, origin: Origin) -> Rule:
     try:
         pattern, ports = parse_pattern(text)
     except MalformedPattern as problem:
+        from doorward.allowlists.spelling import suggest
+
         suggestion = suggest(text, wildcard_above_suffix=effect == "deny")
         raise MalformedRule(text, str(problem), origin=origin, suggestion=suggestion) from None
     notices: tuple[str, ...] = ()
@@ -245,6 +246,8 @@ def _notices(text: str, pattern: Pattern, origin: Origin) -> tuple[str, ...]:
         if opens_local(pattern.network):
             return (f"{text} ({origin.where}) also opens local addresses inside it, such as private or loopback ones",)
         return ()
+    from doorward.allowlists.spelling import above_registry_suffix, suggest  # for wildcards
+
     if above_registry_suffix(pattern):
         raise MalformedRule(
             text,
@@ -404,6 +407,8 @@ def _with_nearest_key(table: Mapping[str, object], key: str) -> Mapping[str, obj
 
 def rule_entry(rule: Rule) -> str:
     """The rule's canonical entry: one spelling for one meaning, read back by parse_rule."""
+    from doorward.allowlists.spelling import canonical
+
     host = canonical(rule.pattern, rule.ports if rule.ports_named else None)
     if rule.udp:
         host = _UDP + host
