@@ -413,6 +413,10 @@ class Supervisor:
 
                     tell(payload)
 
+        def prepare_to_tell() -> None:
+            if refusals and request.last:
+                import doorward.summary  # noqa: F401 - what the end of the run would wait for
+
         def ask_about_hosts() -> HostAsking:
             from doorward.host_asking import HostAsking  # only where the proxy has a question
 
@@ -427,6 +431,7 @@ class Supervisor:
             append,
             cancelled_by=request.cancelled_by,
             ask_about_hosts=ask_about_hosts,
+            between=prepare_to_tell,
         )
         terminal = launch.streams.terminal
         inbox = SignalInbox()

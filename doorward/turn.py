@@ -92,8 +92,10 @@ class TurnLoop:
         *,
         cancelled_by: int | None = None,
         ask_about_hosts: Callable[[], HostAsking] | None = None,
+        between: Callable[[], None] | None = None,
     ) -> None:
-        """`ask_about_hosts` makes what answers the proxy's questions, at the first of them."""
+        """`ask_about_hosts` makes what answers the proxy's questions, at the first of them; `between` is called when
+        records are kept and their receipts sent, so that nobody waits for it."""
         self._process = process
         self._streams = streams
         self._proxy = proxy
@@ -101,6 +103,7 @@ class TurnLoop:
         self._append = append
         self._cancelled_by = cancelled_by
         self._ask_about_hosts = ask_about_hosts
+        self._between = between
         self._asking: HostAsking | None = None
         self._ended = False
         self._finished = proxy is None
@@ -223,6 +226,8 @@ class TurnLoop:
             self._take_questions()
         if self._run in finished:
             self._finished = True
+        elif self._between is not None:
+            self._between()
 
     def _take_questions(self) -> None:
         assert self._proxy is not None

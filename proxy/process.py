@@ -47,13 +47,13 @@ _PARTS = (
     *("doorward.proxy.asking", "doorward.proxy.own_listeners", "doorward.proxy.http1_head"),
     *("doorward.proxy.admission", "doorward.proxy.pool", "doorward.proxy.server", "doorward.proxy.runs"),
 )
-# What the first answers would wait for: who asked, then where it leads. A millisecond is left between two, in which
-# whoever asks sooner is answered.
+# What the first answers would wait for: who asked, then where it leads. Milliseconds are left between two, in which
+# whoever asks sooner is answered, and the end of a short command heard.
 _OF_FIRST_ANSWERS = (
-    *("doorward.proxy.attribution", "doorward.proxy.forward", "doorward.proxy.tunnelling"),
-    *("doorward.proxy.socks5_connection", "functools", "ipaddress"),
+    *("doorward.proxy.attribution", "doorward.proxy.forward", "functools", "ipaddress"),
+    *("doorward.proxy.tunnelling", "doorward.proxy.socks5_connection"),
 )
-_PAUSE = 0.001
+_PAUSE = 0.003
 _LAST_ROUNDS = 8  # of the loop, in which what waits in a listener's queue is accepted, read, decided and recorded
 
 
