@@ -9,6 +9,8 @@ from doorward.proxy_process import ProxyProcess
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from doorward.launcher.protocols import Backend
     from doorward.observation import Observation
     from doorward.options import Parsed
@@ -27,22 +29,25 @@ def main(args: list[str]) -> int:
         from doorward.commands.elsewhere import nothing_here
 
         return nothing_here(sys.platform)
-    # forked before anything else is imported, so that both processes import at the same time, each on its core
-    proxy = ProxyProcess() if args and args[0] not in ("-h", "--help") else None
-    try:
-        from doorward.commands.dispatch import guarded
+    from doorward.commands.dispatch import guarded
 
-        return guarded(lambda words: _run(words, proxy), args)
-    finally:
-        if proxy is not None:
-            proxy.close()
-
-
-def _run(args: list[str], proxy: ProxyProcess | None) -> int:
-    if proxy is None:
-        return _supervise_or_help(args, None, None)
+    if not args or args[0] in ("-h", "--help"):
+        return guarded(lambda words: _supervise_or_help(words, None, None), args)
+    # The network door and, in `_run`, the sandbox's shim are forked before anything else is imported, so that all three
+    # import at the same time. What the two forks take comes before the first: they follow each other at once, since
+    # after a fork each page that is written to is copied, and so that is paid once.
     from doorward.door_ahead import door_ahead
 
+    if sys.platform == "linux":
+        import doorward.launcher.seed  # noqa: F401
+    proxy = ProxyProcess()
+    try:
+        return guarded(lambda words: _run(words, proxy, door_ahead), args)
+    finally:
+        proxy.close()
+
+
+def _run(args: list[str], proxy: ProxyProcess, door_ahead: Callable[[], Backend]) -> int:
     door = door_ahead()
     try:
         return _supervise_or_help(args, proxy, door)
