@@ -139,6 +139,7 @@ class Supervisor:
         self._proxy_ready = False
         self._inspection = inspection
         self._runs = 0
+        self._over: Process | None = None  # the last command's, whose shim may still be ending
         self._redact = plan.configuration.text("replay.redact") == "write"
         self.notices: list[str] = list(plan.notices)
         """What a person should know, one sentence each."""
@@ -160,6 +161,7 @@ class Supervisor:
     def start_ahead(self) -> None:
         """What a command's caller need not wait for: its turn on the disk, and the next command's sandbox. Raises
         EngineError for a turn that cannot be kept."""
+        self._let_go()
         self._confine().start_ahead()
         if self._log is not None:
             self._log.to_disk()
@@ -204,6 +206,7 @@ class Supervisor:
 
     def _turn(self, request: Request) -> Observation:
         started = time.monotonic()
+        self._let_go()
         # held before its first instruction; its namespaces come up in a process of its own while we go on
         launch = self._start(request)
         try:
@@ -259,6 +262,7 @@ class Supervisor:
 
     def close(self) -> None:
         """End the proxy, close the rollout, and end what was started ahead."""
+        self._let_go()
         if self._permission is not None:
             self._permission.close()
             self._permission = None
@@ -507,8 +511,17 @@ class Supervisor:
             hints,
             kept_later=request.kept_later,
         )
-        launch.process.close()  # last: the shim, which has reported, takes its time to end
+        # last: the shim, which has reported, takes its time to end
+        self._over = launch.process
+        if not request.kept_later:
+            self._let_go()
         return observation
+
+    def _let_go(self) -> None:
+        """Of the last command's shim."""
+        if self._over is not None:
+            self._over.close()
+            self._over = None
 
     def _hints(
         self,
