@@ -192,7 +192,8 @@ def _inside(port: int, rounds: int) -> dict[str, list[float]]:
             scratch, "--allow", f"**.a.test:{port}", "--allow", "udp:a.test:9", "-c", hosts, "--", *python
         )
         os.mkdir(f"{scratch}/work")
-        with open(f"{scratch}/work/client.py", "w", encoding="utf-8") as file:  # each record has the arguments in it
+        # in a file, since each record has the arguments in it
+        with open(os.path.join(scratch, "work", "client.py"), "w", encoding="utf-8") as file:
             file.write(CLIENT)
         done = subprocess.run(words, env=env, cwd=f"{scratch}/work", capture_output=True, timeout=300, check=False)
         if done.returncode:

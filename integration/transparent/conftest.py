@@ -98,6 +98,18 @@ def postgres() -> Iterator[int]:
         shutil.rmtree(folder)
 
 
+@pytest.fixture
+def browser() -> str:
+    """The path of a Chromium."""
+    names = ("chromium", "chromium-browser", "google-chrome")
+    found = next((path for name in names if (path := shutil.which(name))), None)
+    if found is None and os.environ.get("CI") == "true":
+        pytest.fail("CI must have Chromium")
+    if found is None:
+        pytest.skip("no Chromium is installed")
+    return found
+
+
 class Seen(NamedTuple):
     """What came of one run."""
 

@@ -166,14 +166,8 @@ def test_node_fetch_without_any_variable(doorward: Any, program: Callable[[str],
         assert refused.out == "no EAI_AGAIN\n" and {each["host"] for each in refused.refusals} == {"b.test"}, refused
 
 
-def test_a_dev_server_inside_is_opened_in_a_browser_on_the_host(doorward: Any) -> None:
+def test_a_dev_server_inside_is_opened_in_a_browser_on_the_host(doorward: Any, browser: str) -> None:
     """By --publish auto."""
-    names = ("chromium", "chromium-browser", "google-chrome")
-    browser = next((found for name in names if (found := shutil.which(name))), None)
-    if browser is None and os.environ.get("CI") == "true":
-        pytest.fail("CI must have Chromium")
-    if browser is None:
-        pytest.skip("no Chromium is installed")
     page = "<title>x</title><script>document.title = 'made ' + 'by script'</script><body>served</body>"
     doorward.write("index.html", page)
     inside = free_port()

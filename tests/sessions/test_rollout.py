@@ -68,16 +68,22 @@ def test_append_gives_the_line_that_is_in_the_file(home: Home, lines: Lines) -> 
     assert rollout.chain == again.metadata["chain"]
 
 
+def counted_writes(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The sizes of the writes from now on."""
+    sizes: list[int] = []
+    write = os.write
+
+    def counted(descriptor: int, data: bytes) -> int:
+        sizes.append(len(data))
+        return write(descriptor, data)
+
+    monkeypatch.setattr(os, "write", counted)
+    return sizes
+
+
 def test_a_record_is_one_write(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     with Rollout.create(home, cwd="/work") as rollout:
-        sizes: list[int] = []
-        write = os.write
-
-        def counted(descriptor: int, data: bytes) -> int:
-            sizes.append(len(data))
-            return write(descriptor, data)
-
-        monkeypatch.setattr(os, "write", counted)
+        sizes = counted_writes(monkeypatch)
         rollout.append("network", {"text": "x" * 300_000})
         monkeypatch.undo()
     assert len(sizes) == 1
@@ -87,14 +93,7 @@ def test_records_that_come_together_are_one_write(
     home: Home, lines: Lines, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with Rollout.create(home, cwd="/work") as rollout:
-        sizes: list[int] = []
-        write = os.write
-
-        def counted(descriptor: int, data: bytes) -> int:
-            sizes.append(len(data))
-            return write(descriptor, data)
-
-        monkeypatch.setattr(os, "write", counted)
+        sizes = counted_writes(monkeypatch)
         written = rollout.append_together([("network", {"turn": 1}), ("refusal", {"turn": 1}), ("network", {})])
         monkeypatch.undo()
         written.append(rollout.append("network", {}))
