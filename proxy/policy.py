@@ -11,6 +11,7 @@ from doorward.allowlists.ruleset import AddressVerdict, RuleSet
 from doorward.allowlists.settings import MalformedSettings, rule_set_from_settings
 from doorward.named_tuple import NamedTuple
 from doorward.plain_collections import lru_cache
+from doorward.proxy.interface_addresses import InterfaceAddresses, interface_addresses
 from doorward.proxy.known_requests import KnownRequests
 from doorward.proxy.limits import DEFAULT, Limits, limits_from
 from doorward.proxy.parent import MalformedParent, Parent, parse_parent
@@ -21,8 +22,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from doorward.allowlists.conditions import Request
-    from doorward.proxy.interface_addresses import InterfaceAddresses
-
 _REMEMBERED = 1024  # decisions, and verdicts; a client that asks for more names than that gains nothing by it
 
 
@@ -171,11 +170,11 @@ class Policy:
 
 
 def policy_from_settings(
-    settings: Mapping[str, object], own: Callable[[], InterfaceAddresses] | None = None
+    settings: Mapping[str, object], own: Callable[[], InterfaceAddresses] = interface_addresses
 ) -> Policy:
     """The settings a supervisor sends: those of a rule set, `limits`, `upstream_proxy`, `upstream_resolves`,
     `inspection`, `observe`, `follow`, and where `can_ask` is true the seconds of `answer_time`. `own` tells the
-    machine's addresses of the moment, the kernel unless given. Raises MalformedRule, MalformedSettings, MalformedLimit
+    machine's addresses of the moment. Raises MalformedRule, MalformedSettings, MalformedLimit
     or MalformedParent."""
     limits = settings.get("limits") or {}
     url = settings.get("upstream_proxy")
@@ -190,19 +189,14 @@ def policy_from_settings(
     answer_time = settings.get("answer_time") if settings.get("can_ask") else None
     if not isinstance(answer_time, int | float | None) or isinstance(answer_time, bool):
         raise MalformedSettings("answer_time is a number of seconds")
-    mine: tuple[bytes, ...] = ()
-    notice = ""
-    if own is not None or any(settings.values()):  # else nothing is allowed, and no address ever judged
-        from doorward.proxy.interface_addresses import interface_addresses
-
-        mine, notice = (own or interface_addresses)()
-    rules = rule_set_from_settings(settings, mine)
+    mine = own()
+    rules = rule_set_from_settings(settings, mine.addresses)
     return Policy(
         rules,
         limits_from(limits),
         None if url is None else parse_parent(url),
         frozenset(_zone(zone) for zone in zones),
-        (*rules.notices, notice) if notice else rules.notices,
+        (*rules.notices, mine.notice) if mine.notice else rules.notices,
         None if answer_time is None else float(answer_time),
         _inspection(settings.get("inspection")),
         observing=bool(settings.get("observe")),

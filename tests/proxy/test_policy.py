@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ipaddress import ip_address
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 
@@ -82,6 +82,16 @@ def test_the_machines_own_public_addresses_are_local() -> None:
     unknown = policy_from_settings(settings("*"), lambda: InterfaceAddresses((), "they cannot be read"))
     assert unknown.decide(Address(mine[0]), 443).effect is Effect.ALLOW
     assert unknown.notices[-1] == "they cannot be read"
+
+
+def test_they_are_asked_for_where_nothing_is_allowed_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The reason of a refusal is the same, with rules and without."""
+
+    def refuse() -> NoReturn:
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr("doorward.proxy.interface_addresses._open_netlink", refuse)
+    assert "cannot be read" in policy_from_settings({}).notices[-1]
 
 
 def test_remembered_verdicts_are_those_of_the_rules() -> None:
