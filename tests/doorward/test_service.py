@@ -47,11 +47,11 @@ service.main(int(sys.argv[1]))
 
 def test_a_turn_goes_to_the_disk_after_its_answer_and_a_failure_is_told_with_the_next() -> None:
     ours, theirs = socket.socketpair()
-    with ours, theirs, ours.makefile("rw", encoding="utf-8") as lines:
-        descriptor = theirs.fileno()
-        command = [sys.executable, "-c", _SERVICE, str(descriptor)]
-        with subprocess.Popen(command, pass_fds=[descriptor], stdin=subprocess.DEVNULL) as service:
-            theirs.close()
+    descriptor = theirs.fileno()
+    command = [sys.executable, "-c", _SERVICE, str(descriptor)]
+    with subprocess.Popen(command, pass_fds=[descriptor], stdin=subprocess.DEVNULL) as service:
+        theirs.close()
+        with ours, ours.makefile("rw", encoding="utf-8") as lines:
             ours.settimeout(30)
 
             def ask(message: dict[str, object]) -> dict[str, object]:

@@ -25,12 +25,28 @@ def text(*pieces: bytes) -> st.SearchStrategy[bytes]:
     return st.lists(st.sampled_from(pieces) | st.binary(max_size=1), max_size=10).map(b"".join)
 
 
-LINES = text(b"GET", b"M-SEARCH", b"PRI", b"-", b" ", b"http://a.test/", b"HTTP/1.1", b"HTTP/1.0", b"HTTP/2.0", b"\t")
-STATUSES = text(b"HTTP/1.1", b"HTTP/1.0", b"HTTP/1.1 200", b" ", b"200", b"099", b" OK", b"\x7f", b"\xff", b"\t", b"\r")
-TARGETS = text(b"http", b"HTTPS", b"://", b":", b"//", b"/", b"?", b"#", b"a.test", b"[::1]", b"+.-", b"1")
+def pieces(*choices: tuple[bytes, ...]) -> st.SearchStrategy[bytes]:
+    """One of each, in order: the first of a choice is right, most others nearly."""
+    return st.tuples(*map(st.sampled_from, choices)).map(b"".join)
 
 
-@given(LINES | st.builds(lambda target: b"GET " + target + b" HTTP/1.1", st.binary(max_size=4)))
+BLANKS = (b" ", b"  ", b"\t", b"")
+LINES = text(b"GET", b"M-SEARCH", b"PRI", b"-", b" ", b"http://a.test/", b"HTTP/1.1", b"HTTP/1.0", b"\t") | pieces(
+    (b"GET", b"M-SEARCH", b"-GET", b"PRI", b"PRIX", b"get", b"", b"G\0T"), BLANKS,
+    (b"/", b"http://a.test/", b"*", b"", b"/\x7f", b"/\xff", b"/ "), BLANKS,
+    (b"HTTP/1.1", b"HTTP/1.0", b"HTTP/1.2", b"http/1.1", b"HTTP/1.10", b""),
+)  # fmt: skip
+STATUSES = text(b"HTTP/1.1", b"HTTP/1.1 200", b" ", b"200", b" OK", b"\x7f", b"\xff", b"\t", b"\r") | pieces(
+    (b"HTTP/1.1", b"HTTP/1.0", b"HTTP/2.0"), BLANKS, (b"200", b"099", b"20", b"2000", b"2x0", b""),
+    (b" OK", b"", b" ", b"OK", b"\tOK", b" \xff\t", b" \x7f", b" a\r"),
+)  # fmt: skip
+TARGETS = text(b"http", b"HTTPS", b"://", b":", b"//", b"/", b"?", b"#", b"a.test", b"[::1]", b"+.-", b"1") | pieces(
+    (b"http", b"git+ssh", b"1http", b"", b"h_", b"-"), (b"://", b":/", b":"), (b"a.test", b"[::1]:80", b"a@b", b""),
+    (b"", b"/", b"?q", b"/?q", b"?/", b"#f", b"/#f", b"/a://b"),
+)  # fmt: skip
+
+
+@given(LINES)
 def test_request_lines(line: bytes) -> None:
     found = REQUEST.fullmatch(line)
     assert read_request_line(line) == (found and found.groups())
