@@ -9,8 +9,6 @@ from doorward.proxy_process import ProxyProcess
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from doorward.launcher.protocols import Backend
     from doorward.observation import Observation
     from doorward.options import Parsed
@@ -36,18 +34,20 @@ def main(args: list[str]) -> int:
     # The network door and, in `_run`, the sandbox's shim are forked before anything else is imported, so that all three
     # import at the same time. What the two forks take comes before the first: they follow each other at once, since
     # after a fork each page that is written to is copied, and so that is paid once.
-    from doorward.door_ahead import door_ahead
+    import doorward.door_ahead
 
     if sys.platform == "linux":
         import doorward.launcher.seed  # noqa: F401
     proxy = ProxyProcess()
     try:
-        return guarded(lambda words: _run(words, proxy, door_ahead), args)
+        return guarded(lambda words: _run(words, proxy), args)
     finally:
         proxy.close()
 
 
-def _run(args: list[str], proxy: ProxyProcess, door_ahead: Callable[[], Backend]) -> int:
+def _run(args: list[str], proxy: ProxyProcess) -> int:
+    from doorward.door_ahead import door_ahead
+
     door = door_ahead()
     try:
         return _supervise_or_help(args, proxy, door)
