@@ -168,6 +168,11 @@ class DoorInspection:
         if inspector not in self._all:
             return
         ready = inspector.ready
+        if error is None and not ready:
+            try:
+                inspector.process.ready()  # what it said, or that it said nothing, whichever end was noticed first
+            except EngineError as said:
+                error = said
         self._forget(inspector)
         if self._ended or wanted.inspectors.get(place) is not inspector:
             return

@@ -96,7 +96,10 @@ class InspectionProcess:
             link.close()
         self._pidfd = os.pidfd_open(self.pid)
         self._said = b""
-        self._setup.sendall(json.dumps(work).encode() + b"\n")
+        try:
+            self._setup.sendall(json.dumps(work).encode() + b"\n")
+        except ConnectionError:
+            pass  # it has ended already, which is heard where its answer is waited for
 
     def await_ready(self) -> dict[str, str]:
         """The files clients inside are to trust: `bundle`, `ca`, `java` (may be empty). Raises EngineError."""
