@@ -164,7 +164,7 @@ class Sandbox:
     def run(self, argv, **more):
         """Runs one command to its end and gives the driver's answer."""
         driver = self.start(argv, **more)
-        out, err = driver.communicate(timeout=60)
+        out, err = driver.communicate(timeout=120)
         assert out, f"the driver said nothing: {err.decode()}"
         answer = json.loads(out)
         answer["driver_stderr"] = err.decode()

@@ -30,6 +30,7 @@ _SOCKADDR = 110  # struct sockaddr_un
 # One visit serves no more, so that signals and the end of the run are seen in between.
 _AT_ONCE = 256
 
+
 class DenialListener:
     """One listener; `calls` says which of WATCHED a system call's number is. `starter` is the process that becomes
     bubblewrap, and `bubblewrap` that program: what those call is not the command's. `denials` is told of
@@ -61,22 +62,33 @@ class DenialListener:
             ready = self._poll.poll(0)
             if not ready:
                 return True
-            if not ready[0][1] & select.POLLIN:
-                return False
+            told = ready[0][1]
+            if not told & select.POLLIN:
+                # an error alone is a look that a signal interrupted while others held the listener's lock, and every
+                # change of a directory that is looked after is a signal: the next look tells
+                return not told & (select.POLLHUP | select.POLLNVAL)
             notification = bytearray(_NOTIFICATION.size)
             try:
                 fcntl.ioctl(self._listener, _RECEIVE, notification)
             except OSError:
-                continue  # the caller was killed meanwhile
+                continue  # the caller was killed meanwhile, or this was interrupted and the call still waits
             identifier, pid, _, number, _, _, *arguments = _NOTIFICATION.unpack(notification)
             paths = self._read(pid, number, arguments) if self._begun or self._begins(pid) else ()
+            if self._let_go(identifier):
+                for operation, path, change in paths:
+                    self._denials.note(operation, path, change)
+        return True
+
+    def _let_go(self, identifier: int) -> bool:
+        """False if the caller is gone; what was read may have been somebody else's by then."""
+        while True:
             try:
                 fcntl.ioctl(self._listener, _SEND, _RESPONSE.pack(identifier, 0, 0, _CONTINUE))
+            except InterruptedError:
+                continue  # fcntl.ioctl does not try again by itself, and without an answer the call waits for ever
             except OSError:
-                continue  # gone; what was read may have been somebody else's by then
-            for operation, path, change in paths:
-                self._denials.note(operation, path, change)
-        return True
+                return False
+            return True
 
     def _begins(self, pid: int) -> bool:
         """Whether this call is the command's, which then has begun: the sandbox is made by other programs."""

@@ -98,7 +98,7 @@ def test_pytest_in_two_processes_with_pools_of_its_own(sandbox):
         "def test_worker(worker_id):\n"
         "    assert worker_id.startswith('gw')\n",
     )
-    answer = python(sandbox, "-m", "pytest", "-q", "-n", "2", "-p", "no:cacheprovider", "test_pools.py", deadline=50)
+    answer = python(sandbox, "-m", "pytest", "-q", "-n", "2", "-p", "no:cacheprovider", "test_pools.py")
     assert answer.get("exit_code") == 0, answer
     assert "14 passed" in answer["stdout"], answer
 
@@ -130,7 +130,7 @@ def test_npm_scripts(caller_sandbox):
         "  await new Promise(done => server.on('listening', done)); server.close();\n"
         "});\n",
     )
-    answer = sandbox.run("npm run --silent build && npm test --silent > out; tail -c 2000 out", deadline=50)
+    answer = sandbox.run("npm run --silent build && npm test --silent > out; tail -c 2000 out")
     assert answer["exit_code"] == 0, answer
     assert set(answer["stdout"].split()[:3]) == {"before", "thread", "child"}, answer
     assert "# pass 1" in answer["stdout"] or "ℹ pass 1" in answer["stdout"], answer
