@@ -11,7 +11,7 @@ from doorward.allowlists.host import Name, address_host, authority_text, host_te
 from doorward.named_tuple import NamedTuple
 from doorward.proxy.asking import Asking, Question
 from doorward.proxy.channel import Channel
-from doorward.proxy.dial import DialFailed, Dialler, dial
+from doorward.proxy.dial import DialFailed, Dialler, dial, dial_one
 from doorward.proxy.loop import Loop
 from doorward.proxy.own_listeners import OwnListeners
 from doorward.proxy.parent import Parent
@@ -82,31 +82,48 @@ async def settle(policy: Policy, decision: Decision, protocol: str, asking: Aski
     return decision
 
 
+def located_at_once(way: Way, policy: Policy, decision: Decision) -> Located | None:
+    """As `locate`, where nothing has to be looked up: an address, a name that is pinned; else None. Raises
+    NotAdmitted."""
+    addresses = policy.rules.pin(decision.host)
+    return _judged(way, policy, decision, addresses) if addresses else None
+
+
 async def locate(way: Way, policy: Policy, decision: Decision) -> Located:
     """Look up and judge. Raises NotAdmitted, Unreachable."""
-    host, port = decision.host, decision.port
-    rules = policy.rules
-    addresses = rules.pin(host)
+    known = located_at_once(way, policy, decision)
+    if known is not None:
+        return known
+    host = decision.host
+    assert isinstance(host, Name)  # a literal is its own pin
+    if policy.goes_by_name(host):
+        return Located(decision, ())
+    try:
+        addresses = await way.resolver.resolve(host, policy.limits.resolve_time)
+    except LookupFailed as error:
+        raise Unreachable(502, "dns-failed", str(error)) from None
+    except LookupTimedOut as error:
+        raise Unreachable(504, "dns-timeout", str(error)) from None
     if not addresses:
-        assert isinstance(host, Name)  # a literal is its own pin
-        if policy.goes_by_name(host):
-            return Located(decision, ())
-        try:
-            addresses = await way.resolver.resolve(host, policy.limits.resolve_time)
-        except LookupFailed as error:
-            raise Unreachable(502, "dns-failed", str(error)) from None
-        except LookupTimedOut as error:
-            raise Unreachable(504, "dns-timeout", str(error)) from None
-        if not addresses:
-            raise Unreachable(502, "dns-failed", f"{host.text} has no address.")
+        raise Unreachable(502, "dns-failed", f"{host.text} has no address.")
+    return _judged(way, policy, decision, addresses)
+
+
+def _judged(way: Way, policy: Policy, decision: Decision, addresses: tuple[IP, ...]) -> Located:
     verdict = policy.judge(decision, addresses)
     if not verdict.usable:
         raise NotAdmitted(verdict.decision)
-    ours = way.own.any_of(verdict.usable, port)
-    if ours is not None:
-        message = f"{authority_text(host, port)} is this proxy itself"
+    located = Located(decision, verdict.usable)
+    not_to_itself(way, located)
+    return located
+
+
+def not_to_itself(way: Way, located: Located) -> None:
+    """Raises NotAdmitted where the process itself listens: that may change when nothing else does."""
+    decision = located.decision
+    if way.own.any_of(located.addresses, decision.port) is not None:
+        message = f"{authority_text(decision.host, decision.port)} is this proxy itself"
         raise NotAdmitted(decision.refused(Reason.PROXY_LOOP, Source.PROXY_STATE, message))
-    return Located(decision, verdict.usable)
 
 
 async def connect(way: Way, policy: Policy, located: Located, *, absolute: bool = False) -> Connected:
@@ -115,9 +132,12 @@ async def connect(way: Way, policy: Policy, located: Located, *, absolute: bool 
     parent = policy.parent
     try:
         if parent is None:
-            channel, ip = await dial(
-                way.loop, way.dialler, located.addresses, located.decision.port, policy.limits.dial_time
-            )
+            addresses, port, seconds = located.addresses, located.decision.port, policy.limits.dial_time
+            if len(addresses) == 1:  # most often
+                ip = addresses[0]
+                channel = await dial_one(way.loop, way.dialler, ip, port, seconds)
+            else:
+                channel, ip = await dial(way.loop, way.dialler, addresses, port, seconds)
             return Connected(channel, ip, None, b"", False)
         return await _connect_through(way, policy, parent, located, absolute)
     except (DialFailed, ParentFailed) as error:

@@ -56,7 +56,7 @@ class Connection:
         self.original: tuple[IP, int] | None = None  # where the client believes it is connected, if not to us
         self._entry = entry
         self._process: Attributed | None = None
-        self._accounts: dict[tuple[Host, int, int, str], Account] = {}
+        self._accounts: list[Account] = []
         self._latest: Account | None = None  # of them
 
     async def serve(self) -> None:
@@ -78,12 +78,6 @@ class Connection:
             pass  # the client broke off, or takes nothing more
         finally:
             self._settle_accounts()
-
-    async def decide(self, protocol: str, method: str, host: Host, port: int) -> Decision:
-        """The decision on a tunnel: an allow. Raises NotAdmitted; OSError when the client left while somebody was
-        asked."""
-        known = self.server.policy.admit(host, port, method, visible=False)
-        return known if known.effect is Effect.ALLOW else await self.settle(protocol, method, known)
 
     def judge(self, request: RequestHead, target: Target) -> Decision:
         """What the rules say to a plain request, whatever that is; the same for as long as the policy is. Raises
@@ -129,23 +123,42 @@ class Connection:
         return self._process
 
     def account(self, decision: Decision, protocol: str, method: str) -> Account:
-        """The account of this decision; a new one's record is on its way: wait for `receipt` before any answer."""
+        """The account of this decision; a new one's record is on its way: wait for `receipt`, if there is one, before
+        any answer."""
         latest = self._latest
         if latest is not None and latest.decision is decision and latest.protocol == protocol:
             latest.requests += 1
             return latest
-        key = _key(decision, protocol)
-        account = self._accounts.get(key)
+        account = self._account_of(decision, protocol)
         if account is None:
             if len(self._accounts) >= _ACCOUNTS:
                 self._settle_accounts()
-            account = self._accounts[key] = Account(decision, protocol, method, self.loop.now)
+            account = Account(decision, protocol, method, self.loop.now)
+            self._accounts.append(account)
             account.process = self.process()
             sink = self.server.sink
-            account.receipt = sink.submit(self.server.run, [account.opened()] if sink.keeps else [])
+            if sink.keeps:
+                account.receipt = sink.submit(self.server.run, [account.opened()])
         account.requests += 1
         self._latest = account
         return account
+
+    def _account_of(self, decision: Decision, protocol: str) -> Account | None:
+        """The one for the same host, port and rule: few connections have more than one."""
+        for account in self._accounts:
+            known = account.decision
+            if (
+                known.rule is decision.rule
+                and known.port == decision.port
+                and account.protocol == protocol
+                and known.host == decision.host
+            ):
+                return account
+        return None
+
+    def _take(self, account: Account) -> None:
+        self._accounts.remove(account)
+        self._latest = None
 
     async def refused(self, no: NotAdmitted | Decision, protocol: str, method: str, host: Host, port: int) -> Refusal:
         """Keep the record of a refusal; then it may be told."""
@@ -157,10 +170,10 @@ class Connection:
 
     async def failed(self, failure: Unreachable, decision: Decision, protocol: str, method: str) -> None:
         """Keep the record of an allowed request that got nowhere; then it may be told."""
-        key = _key(decision, protocol)
-        account = self._accounts.pop(key, None)
-        self._latest = None
-        if account is None:
+        account = self._account_of(decision, protocol)
+        if account is not None:
+            self._take(account)
+        else:
             account = Account(decision, protocol, method, self.loop.now)
             account.process = self.process()
             account.requests = 1
@@ -177,11 +190,8 @@ class Connection:
             host_text=host_text(decision.host),
             port=decision.port,
         )
-        for key, value in self._accounts.items():
-            if value is account:
-                del self._accounts[key]
-                self._latest = None
-                break
+        if account in self._accounts:
+            self._take(account)
         await self.server.sink.submit(self.server.run, account.refused(decision, refusal, self.loop.now)).wait()
 
     async def say_last(self, answer: bytes, closed_by: str = "proxy") -> None:
@@ -195,16 +205,11 @@ class Connection:
     def _settle_accounts(self, closed_by: str | None = None) -> None:
         """Hand over the records of all accounts; `closed_by` where the accounts do not know it themselves."""
         if self._accounts:
-            accounts, self._accounts, self._latest = self._accounts, {}, None
+            accounts, self._accounts, self._latest = self._accounts, [], None
             if self.server.sink.keeps:
                 items = []
-                for account in accounts.values():
+                for account in accounts:
                     if closed_by is not None:
                         account.closed_by = closed_by
                     items.append(account.closed(self.loop.now))
                 self.server.sink.post(self.server.run, items)
-
-
-def _key(decision: Decision, protocol: str) -> tuple[Host, int, int, str]:
-    """What an account is for. The rule by its identity: it lives as long as the account, and its hash is a long one."""
-    return decision.host, decision.port, id(decision.rule), protocol

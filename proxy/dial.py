@@ -80,7 +80,7 @@ def in_order(addresses: Iterable[IP]) -> list[IP]:
 async def dial(loop: Loop, dialler: Dialler, addresses: Sequence[IP], port: int, seconds: float) -> tuple[Channel, IP]:
     """A connected channel and the address it leads to. Raises DialFailed when all failed or `seconds` passed."""
     if len(addresses) == 1:
-        return await _dial_one(loop, dialler, addresses[0], port, seconds), addresses[0]
+        return await dial_one(loop, dialler, addresses[0], port, seconds), addresses[0]
     waiting = in_order(addresses)
     deadline = loop.now + seconds
     next_start = loop.now
@@ -119,8 +119,8 @@ async def dial(loop: Loop, dialler: Dialler, addresses: Sequence[IP], port: int,
             channel.close()
 
 
-async def _dial_one(loop: Loop, dialler: Dialler, ip: IP, port: int, seconds: float) -> Channel:
-    """The same for a single address, the most frequent case."""
+async def dial_one(loop: Loop, dialler: Dialler, ip: IP, port: int, seconds: float) -> Channel:
+    """The same for a single address."""
     try:
         channel = dialler.begin(loop, ip, port)
     except OSError as error:

@@ -54,6 +54,9 @@ class Disagreement(NamedTuple):
 class FirstBytes:
     """Judges one tunnel. Feed it until `finding` is set; `data` then is all it was fed."""
 
+    __slots__ = ("_allows", "_hello", "_limits", "_not_tls", "_raw_passes", "_reader", "_tls_any", "_tls_only",
+    "content", "ended", "finding", "host", "port", "server_may_speak", "time_limit")  # fmt: skip
+
     def __init__(
         self,
         host: Host,
@@ -75,7 +78,7 @@ class FirstBytes:
         self._tls_only = port == 443 and not tls_any
         self._tls_any = tls_any
         self._allows = allows
-        self._hello = HelloReader(limits.hello)
+        self._hello: HelloReader | None = None  # before the first byte
         self._not_tls = False
         self._reader: RequestReader | None = None
         self._limits = limits
@@ -88,15 +91,18 @@ class FirstBytes:
     @property
     def data(self) -> bytes:
         """Everything that was fed."""
-        return bytes(self._hello.data)
+        return b"" if self._hello is None else bytes(self._hello.data)
 
     def feed(self, data: bytes) -> None:
         """More bytes from the client."""
+        hello = self._hello
+        if hello is None:
+            hello = self._hello = HelloReader(self._limits.hello)
         if self._not_tls:
-            self._hello.data += data
+            hello.data += data
             self._judge_text(data)
             return
-        found = self._hello.feed(data)
+        found = hello.feed(data)
         if isinstance(found, ClientHello):
             self._judge_hello(found)
         elif isinstance(found, BadHello):
@@ -111,7 +117,7 @@ class FirstBytes:
     def eof(self) -> None:
         """The client sends no more."""
         self.ended = True
-        if not self._hello.data:
+        if self._hello is None:
             self.finding = _AGREED  # nothing was said, nothing can disagree
         elif self.finding is None:
             self._unfinished("ended half way")
@@ -120,7 +126,7 @@ class FirstBytes:
         """The first bytes did not come, or did not become whole, in time."""
         if self.finding is not None:
             return
-        if self._hello.data:
+        if self._hello is not None:
             self._unfinished(f"was not whole after {self.time_limit:g} s")
         else:
             self._refuse(f"its first bytes did not come within {self.time_limit:g} s")

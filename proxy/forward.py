@@ -380,8 +380,8 @@ class Exchange:
             self.answering = True
         account = self._account or self._open_account()
         if not account.kept:
-            assert account.receipt is not None
-            await account.receipt.wait()
+            if account.receipt is not None:
+                await account.receipt.wait()
             account.kept = True
         if final or not self.answering:
             await self.client.send(data, self.loop.now + self.limits.idle_time)

@@ -14,6 +14,7 @@ from __future__ import annotations
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from doorward.allowlists.decision import Decision
+    from doorward.proxy.admission import Located
     from doorward.proxy.http1_message import RequestHead
     from doorward.proxy.target import Target
 
@@ -24,13 +25,15 @@ _MOST = 256  # heads: less than a megabyte
 
 
 class ReadRequest:
-    """A head, and where it leads."""
+    """A head, and where it leads. `located`: for a tunnel, what the rules alone allow and where that is without a
+    look-up, once it is known."""
 
-    __slots__ = ("head", "target")
+    __slots__ = ("head", "located", "target")
 
     def __init__(self, head: RequestHead, target: Target) -> None:
         self.head = head
         self.target = target
+        self.located: Located | None = None
 
 
 class JudgedRequest(ReadRequest):
@@ -40,8 +43,7 @@ class JudgedRequest(ReadRequest):
     __slots__ = ("decision", "up")
 
     def __init__(self, head: RequestHead, target: Target, decision: Decision, up: bytes) -> None:
-        self.head = head
-        self.target = target
+        super().__init__(head, target)
         self.decision = decision
         self.up = up
 

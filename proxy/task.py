@@ -94,10 +94,12 @@ class Task(Generic[T]):
 
 
 class Watch:
-    """A descriptor the loop watches. At most one task waits for each direction. `only_read`: writing is
-    noted only while somebody waits for it, so that the loop does not wake for each thing sent."""
+    """A descriptor the loop watches. At most one task waits for each direction. That it may be written is noted from
+    the first time that somebody waits for it, with `only_read` while somebody does: else the loop would wake for each
+    thing sent."""
 
-    __slots__ = ("can_read", "can_write", "fd", "hung_up", "loop", "only_read", "reader", "registered", "writer")
+    __slots__ = ("can_read", "can_write", "fd", "hung_up", "loop", "only_read", "reader", "registered", "writer",
+                 "writing_noted")  # fmt: skip
 
     def __init__(self, loop: Loop, fd: int, *, only_read: bool = False) -> None:
         self.loop = loop
@@ -107,6 +109,7 @@ class Watch:
         self.can_write = True
         self.hung_up = False  # the peer ended or broke the connection: a short read no longer means "drained"
         self.registered = False
+        self.writing_noted = False
         self.reader: Task[Any] | None = None
         self.writer: Task[Any] | None = None
 
@@ -126,17 +129,14 @@ class Watch:
     async def writable(self, deadline: float = NEVER) -> None:
         """Return when writing is worth a try; raises DeadlinePassed."""
         while not self.can_write:
-            if not self.registered:
-                self.loop._register(self)
-            if self.only_read:
-                self.loop._rearm(self, writing=True)
+            self.watch_writing()
             self.writer = self.loop.current
             try:
                 in_time = await self.loop.park(deadline)
             finally:
                 self.writer = None
                 if self.only_read:
-                    self.loop._rearm(self, writing=False)
+                    self.loop._note_writing(self, noted=False)
             if not in_time and not self.can_write:
                 raise DeadlinePassed
 
@@ -144,6 +144,13 @@ class Watch:
         """Have events noted from now on, though nobody waits for them yet."""
         if not self.registered:
             self.loop._register(self)
+
+    def watch_writing(self) -> None:
+        """The same, that it may be written among them. Reported at once if it may be already."""
+        if not self.registered:
+            self.loop._register(self, writing=True)
+        elif not self.writing_noted:
+            self.loop._note_writing(self, noted=True)
 
     def forget(self, *, shared: bool = False) -> None:
         """Stop watching; call it before the descriptor is closed. `shared`: another process holds the same open file,

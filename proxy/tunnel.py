@@ -127,7 +127,7 @@ class Tunnel:
                     flow.source.watch()
                     flow.source.reader = task
                 else:
-                    flow.sink.watch()
+                    flow.sink.watch_writing()
                     flow.sink.writer = task
         try:
             return await loop.park(deadline)

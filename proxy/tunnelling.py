@@ -5,7 +5,15 @@ from __future__ import annotations
 from doorward.allowlists.decision import Decision, Effect, Reason, Source
 from doorward.allowlists.host import Address, Host, Name
 from doorward.allowlists.observing import only_observed
-from doorward.proxy.admission import Connected, NotAdmitted, Unreachable, connect, locate
+from doorward.proxy.admission import (
+    Connected,
+    NotAdmitted,
+    Unreachable,
+    connect,
+    locate,
+    located_at_once,
+    not_to_itself,
+)
 from doorward.proxy.first_bytes import FirstBytes
 from doorward.proxy.records import Account
 from doorward.proxy.refusal import Refusal
@@ -14,7 +22,13 @@ from doorward.typing_names import Protocol
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Coroutine
+    from typing import Any
+
     from doorward.proxy.connection import Connection
+    from doorward.proxy.known_requests import ReadRequest
+    from doorward.proxy.resolver import IP
+    from doorward.proxy.stand_ins import StandIns
 
 
 class Answers(Protocol):
@@ -30,7 +44,7 @@ class Answers(Protocol):
         """The door said yes, and the way there failed; likewise the last."""
 
 
-async def serve_tunnel(
+def serve_tunnel(
     connection: Connection,
     protocol: str,
     host: Host,
@@ -39,40 +53,79 @@ async def serve_tunnel(
     first: bytes,
     *,
     judged: bool = True,
-) -> None:
+    request: ReadRequest | None = None,
+) -> Coroutine[Any, None, None]:
     """Judge, connect, answer and relay to the end; `first` is what the client sent ahead. An address that stands for a
     name inside the sandbox is taken for that name, whoever looked it up, and stays its own while the tunnel is open.
-    Not `judged`: there is no name to hold the first bytes against."""
+    Not `judged`: there is no name to hold the first bytes against. `request`, of the server's policy: what it comes to
+    is kept there, where it may come again."""
     stand_ins = connection.server.stand_ins
-    name = None if stand_ins is None or not isinstance(host, Address) else stand_ins.name_of(host.ip)
-    if stand_ins is None or name is None:
-        await _serve(connection, protocol, host, port, answers, first, judged)
-        return
-    assert isinstance(host, Address)
-    stand_ins.hold(host.ip)
+    if stand_ins is not None and isinstance(host, Address):
+        name = stand_ins.name_of(host.ip)
+        if name is not None:
+            return _serve_held(stand_ins, host.ip, connection, protocol, Name(name), port, answers, first, judged)
+    return _serve(connection, protocol, host, port, answers, first, judged, request)
+
+
+async def _serve_held(
+    stand_ins: StandIns,
+    ip: IP,
+    connection: Connection,
+    protocol: str,
+    name: Name,
+    port: int,
+    answers: Answers,
+    first: bytes,
+    judged: bool,
+) -> None:
+    """The same for an address that stands for a name."""
+    stand_ins.hold(ip)
     try:
-        await _serve(connection, protocol, Name(name), port, answers, first, judged)
+        await _serve(connection, protocol, name, port, answers, first, judged, None)
     finally:
-        stand_ins.release(host.ip)
+        stand_ins.release(ip)
 
 
 async def _serve(
-    connection: Connection, protocol: str, host: Host, port: int, answers: Answers, first: bytes, judged: bool
+    connection: Connection,
+    protocol: str,
+    host: Host,
+    port: int,
+    answers: Answers,
+    first: bytes,
+    judged: bool,
+    request: ReadRequest | None,
 ) -> None:
     server = connection.server
+    policy = server.policy
+    way = server.way
+    located = None if request is None else request.located
     try:
-        decision = await connection.decide(protocol, "CONNECT", host, port)
+        if located is not None:
+            decision = located.decision
+        else:
+            decision = policy.admit(host, port, "CONNECT", visible=False)
+            if decision.effect is not Effect.ALLOW:
+                decision = await connection.settle(protocol, "CONNECT", decision)
+                policy, request = server.policy, None  # somebody is asked each time
         if not judged and decision.rule is not None and decision.rule.limited:
-            raise NotAdmitted(server.policy.opaque(decision))  # nobody looks into it
-        inspects = judged and server.policy.inspection is not None and server.policy.inspects(decision)
+            raise NotAdmitted(policy.opaque(decision))  # nobody looks into it
+        inspects = judged and policy.inspection is not None and policy.inspects(decision)
         if inspects and (server.inspection is None or server.inspection.dead):
             from doorward.proxy.inspection.tunnel import refused_without
 
             raise refused_without(decision)
         try:
-            located = await locate(server.way, server.policy, decision)
+            if located is not None:
+                not_to_itself(way, located)
+            else:
+                located = located_at_once(way, policy, decision)
+                if located is None:
+                    located = await locate(way, policy, decision)
+                elif request is not None:
+                    request.located = located
             account = connection.account(decision, protocol, "CONNECT")
-            connected = await connect(server.way, server.policy, located)
+            connected = await connect(way, server.policy, located)
         except Unreachable as failure:
             await connection.failed(failure, decision, protocol, "CONNECT")
             await answers.say_failed(failure)
@@ -83,11 +136,11 @@ async def _serve(
         return
     connection.idle = False
     try:
-        assert account.receipt is not None
         account.closed_by = "proxy"
         account.address = connected.address
         account.upstream = None if connected.parent is None else connected.parent.text
-        await account.receipt.wait()
+        if account.receipt is not None:
+            await account.receipt.wait()
         established = answers.established()
         if established:
             await connection.channel.send(established, connection.loop.now + server.policy.limits.idle_time)

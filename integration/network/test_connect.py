@@ -133,6 +133,35 @@ def test_the_door_does_not_connect_to_itself(network: Any, host: str, bound: str
         assert reply.startswith(b"HTTP/1.1 502 "), "another machine's port, and nobody listens there"
 
 
+def test_what_opened_before_is_held_to_what_holds_now(network: Any) -> None:
+    """The same bytes again: the same tunnel and records, until the rules change or the door listens there itself."""
+    from doorward.proxy.alone import open_listener
+
+    origin = network.listener(echo)
+    authority = f"127.0.0.1:{origin.port}"
+    door = network.door(["127.0.0.1:*"])
+    for count in (1, 2, 3):
+        sock = network.tunnel(door, authority)
+        sock.sendall(b"ping")
+        assert network.read_exactly(sock, 4) == b"ping"
+        sock.close()
+        assert len(door.sink.network(count)) == count
+    first, _, third = ({key: each[key] for key in each if key not in ("connection", "duration_s")}
+                       for each in door.sink.network(3))  # fmt: skip
+    assert first == third
+    origin.close()
+    listener = open_listener("127.0.0.1", origin.port)
+    door.call(lambda: door.server.add_listener(listener))
+    dialled = len(door.dialler.attempts)
+    reasons = []
+    for _ in range(2):
+        reply = network.ask(door, f"CONNECT {authority} HTTP/1.1\r\nHost: {authority}\r\n\r\n".encode())
+        reasons.append(json.loads(reply.partition(b"\r\n\r\n")[2])["reason"])
+        door.call(lambda: door.server.reload(door.policy([])))
+    assert reasons == ["proxy_loop", "not_allowed_local"]
+    assert len(door.dialler.attempts) == dialled
+
+
 def test_nested_requests_to_itself_end_at_the_first_hop(network: Any) -> None:
     """P-PP-16: nest five deep."""
     door = network.door(["127.0.0.1:*"])

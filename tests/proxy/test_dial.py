@@ -29,7 +29,7 @@ class Decided(Channel):
         self.can_read = self.can_write = False
         self.shut = False
 
-    def watch(self) -> None:
+    def watch_writing(self) -> None:
         """The pair's sockets are writable at once; only the test decides."""
 
     def decide(self, code: int) -> None:

@@ -354,6 +354,49 @@ def test_promise_calls_at_once_whoever_asked_for_it(loop: Loop) -> None:
     assert heard[3:] == [error]
 
 
+def test_nobody_is_woken_by_what_is_sent_before_somebody_waits_to_send(loop: Loop) -> None:
+    here, there = socket.socketpair()
+    for each in (here, there):
+        each.setblocking(False)
+    watch = Watch(loop, here.fileno())
+
+    async def talk() -> list[tuple[bool, bool]]:
+        seen = []
+        watch.can_read = watch.can_write = False
+        there.send(b"question")
+        await watch.readable(loop.now + 5)
+        here.send(b"answer")
+        there.recv(100)
+        await loop.turn()
+        seen.append((watch.can_write, watch.writing_noted))
+        await watch.writable(loop.now + 5)
+        watch.can_write = False
+        here.send(b"more")
+        there.recv(100)
+        await loop.turn()
+        seen.append((watch.can_write, watch.writing_noted))
+        return seen
+
+    with here, there:
+        assert loop.run(talk()) == [(False, False), (True, True)]
+        watch.forget()
+
+
+def test_who_waits_to_write_first_is_told(loop: Loop) -> None:
+    here, there = socket.socketpair()
+    here.setblocking(False)
+    watch = Watch(loop, here.fileno())
+
+    async def talk() -> None:
+        watch.can_write = False
+        await watch.writable(loop.now + 5)
+
+    with here, there:
+        loop.run(talk())
+        assert watch.writing_noted
+        watch.forget()
+
+
 def test_who_only_reads_is_not_woken_by_what_it_sends(loop: Loop) -> None:
     here, there = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
     here.setblocking(False)
