@@ -1,24 +1,25 @@
-"""The way from a name asked for to a connection: decide by name, look up once, judge each address, dial a judged one.
+"""The way from a name asked for to addresses that may be dialled: decide by name, look up once, judge each address.
 
-The one place for it: plain requests, CONNECT and SOCKS5 all come through here, and nothing else dials. A denied name
-causes no look-up; what is dialled is an address that was judged; nothing is ever resolved twice.
+The one place for it: plain requests, CONNECT and SOCKS5 all come through here, and what is dialled (`connecting`) comes
+from here. A denied name causes no look-up; nothing is ever resolved twice.
 """
 
 from __future__ import annotations
 
 from doorward.allowlists.decision import Decision, Effect, Reason, Source
-from doorward.allowlists.host import Name, address_host, authority_text, host_text
+from doorward.allowlists.host import Name, authority_text
 from doorward.named_tuple import NamedTuple
-from doorward.proxy.asking import Asking, Question
-from doorward.proxy.channel import Channel
-from doorward.proxy.dial import DialFailed, Dialler, dial, dial_one
-from doorward.proxy.loop import Loop
-from doorward.proxy.own_listeners import OwnListeners
-from doorward.proxy.parent import Parent
-from doorward.proxy.parent_tunnel import ParentFailed, open_tunnel
-from doorward.proxy.policy import Policy
-from doorward.proxy.resolver import IP, LookupFailed, LookupTimedOut, Resolver
-from doorward.proxy.task import DeadlinePassed
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from doorward.proxy.asking import Asking
+    from doorward.proxy.channel import Channel
+    from doorward.proxy.dial import Dialler
+    from doorward.proxy.loop import Loop
+    from doorward.proxy.own_listeners import OwnListeners
+    from doorward.proxy.policy import Policy
+    from doorward.proxy.resolver import IP, Resolver
+    from doorward.proxy.splice import PipePool
 
 
 class NotAdmitted(Exception):
@@ -46,25 +47,56 @@ class Located(NamedTuple):
     addresses: tuple[IP, ...]
 
 
-class Connected(NamedTuple):
-    """`early`: what the far end said before it was asked. `parent`: the upstream proxy in between. `absolute`: the
-    channel leads to that proxy itself, which takes requests in absolute form."""
-
-    channel: Channel
-    address: IP | None
-    parent: Parent | None = None
-    early: bytes = b""
-    absolute: bool = False
-
-
 class Way:
-    """How the process reaches the world; shared by all its runs."""
+    """How the process reaches the world; shared by all its runs. What it is not given is the system's own, made when it
+    is first needed: many runs reach nothing."""
 
-    def __init__(self, loop: Loop, resolver: Resolver, dialler: Dialler, own: OwnListeners) -> None:
+    def __init__(
+        self,
+        loop: Loop,
+        own: OwnListeners,
+        *,
+        resolver: Resolver | None = None,
+        dialler: Dialler | None = None,
+        pipes: PipePool | None = None,
+    ) -> None:
         self.loop = loop
-        self.resolver = resolver
-        self.dialler = dialler
         self.own = own
+        self._resolver = resolver
+        self._dialler = dialler
+        self._pipes = pipes
+
+    @property
+    def resolver(self) -> Resolver:
+        """What looks names up."""
+        if self._resolver is None:
+            from doorward.proxy.resolver import SystemResolver
+
+            self._resolver = SystemResolver(self.loop)
+        return self._resolver
+
+    @property
+    def dialler(self) -> Dialler:
+        """What starts connections."""
+        if self._dialler is None:
+            from doorward.proxy.dial import SocketDialler
+
+            self._dialler = SocketDialler()
+        return self._dialler
+
+    @property
+    def pipes(self) -> PipePool:
+        """What bytes are moved through."""
+        if self._pipes is None:
+            from doorward.proxy.splice import PipePool
+
+            self._pipes = PipePool()
+        return self._pipes
+
+    def close(self) -> None:
+        """Give back what was kept for the next use."""
+        if self._pipes is not None:
+            self._pipes.close()
 
 
 async def settle(policy: Policy, decision: Decision, protocol: str, asking: Asking | None, client: Channel) -> Decision:
@@ -75,6 +107,8 @@ async def settle(policy: Policy, decision: Decision, protocol: str, asking: Aski
             message = f"{decision.message}, and there is nobody to ask"
             decision = decision.refused(Reason.NOT_ANSWERED, Source.DECIDER, message)
         else:
+            from doorward.proxy.asking import Question  # nobody is asked without one
+
             question = Question(decision.host, decision.port, protocol, decision)
             decision = await asking.ask(policy.rules, question, client)
     if decision.effect is not Effect.ALLOW:
@@ -98,6 +132,8 @@ async def locate(way: Way, policy: Policy, decision: Decision) -> Located:
     assert isinstance(host, Name)  # a literal is its own pin
     if policy.goes_by_name(host):
         return Located(decision, ())
+    from doorward.proxy.resolver import LookupFailed, LookupTimedOut
+
     try:
         addresses = await way.resolver.resolve(host, policy.limits.resolve_time)
     except LookupFailed as error:
@@ -124,59 +160,3 @@ def not_to_itself(way: Way, located: Located) -> None:
     if way.own.any_of(located.addresses, decision.port) is not None:
         message = f"{authority_text(decision.host, decision.port)} is this proxy itself"
         raise NotAdmitted(decision.refused(Reason.PROXY_LOOP, Source.PROXY_STATE, message))
-
-
-async def connect(way: Way, policy: Policy, located: Located, *, absolute: bool = False) -> Connected:
-    """Connect to an admitted host, through the parent where there is one; with `absolute` a name that only the parent
-    can resolve gets a channel to the parent itself. Raises Unreachable."""
-    parent = policy.parent
-    try:
-        if parent is None:
-            addresses, port, seconds = located.addresses, located.decision.port, policy.limits.dial_time
-            if len(addresses) == 1:  # most often
-                ip = addresses[0]
-                channel = await dial_one(way.loop, way.dialler, ip, port, seconds)
-            else:
-                channel, ip = await dial(way.loop, way.dialler, addresses, port, seconds)
-            return Connected(channel, ip, None, b"", False)
-        return await _connect_through(way, policy, parent, located, absolute)
-    except (DialFailed, ParentFailed) as error:
-        raise Unreachable(502, "upstream-failed", str(error)) from None
-
-
-async def _connect_through(way: Way, policy: Policy, parent: Parent, located: Located, absolute: bool) -> Connected:
-    limits = policy.limits
-    deadline = way.loop.now + limits.dial_time
-    addresses = policy.rules.pin(parent.host)
-    if not addresses:
-        assert isinstance(parent.host, Name)
-        try:
-            addresses = await way.resolver.resolve(parent.host, limits.resolve_time)
-        except (LookupFailed, LookupTimedOut) as error:
-            raise ParentFailed(f"The upstream proxy cannot be found: {error}") from None
-    if way.own.any_of(addresses, parent.port) is not None:
-        raise ParentFailed("The upstream proxy is this proxy itself.")
-    channel, _ = await dial(way.loop, way.dialler, addresses, parent.port, limits.dial_time)
-    try:
-        if parent.scheme == "https":
-            from doorward.proxy.tls_channel import TlsChannel  # ssl costs 14-30 ms to import
-
-            channel = secure = TlsChannel(channel, host_text(parent.host))
-            try:
-                await secure.handshake(deadline)
-            except DeadlinePassed:
-                raise ParentFailed(f"The upstream proxy {parent.text} did not answer in time.") from None
-            except OSError as error:
-                raise ParentFailed(f"No TLS with the upstream proxy {parent.text}: {error.strerror}.") from None
-        decision = located.decision
-        if not located.addresses:
-            if absolute:
-                return Connected(channel, None, parent, absolute=True)
-            early = await open_tunnel(channel, parent, decision.host, decision.port, limits, deadline)
-            return Connected(channel, None, parent, early)
-        ip = located.addresses[0]
-        early = await open_tunnel(channel, parent, address_host(ip), decision.port, limits, deadline)
-        return Connected(channel, ip, parent, early)
-    except BaseException:
-        channel.close()
-        raise

@@ -13,19 +13,18 @@ from collections.abc import Callable, Coroutine, Iterable
 from typing import Any
 
 from doorward.proxy.admission import Way
-from doorward.proxy.dial import Dialler, SocketDialler
 from doorward.proxy.loop import Group, Loop
 from doorward.proxy.own_listeners import OwnListeners
 from doorward.proxy.policy import Policy
-from doorward.proxy.resolver import Resolver, SystemResolver
 from doorward.proxy.server import Server
 from doorward.proxy.sink import FunctionSink
-from doorward.proxy.splice import PipePool
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from doorward.proxy.asking import Decider
+    from doorward.proxy.dial import Dialler
     from doorward.proxy.records import Item
+    from doorward.proxy.resolver import Resolver
 
 DRAIN_TIME = 30.0
 """Seconds connections get to finish after the first SIGTERM."""
@@ -65,14 +64,11 @@ class DoorAlone:
         self._on_error = on_error
         self._drain_time = drain_time
         self._beside = beside
-        self._pipes = PipePool()
         self._draining = False
         self._group = Group(self.loop)
-        own = OwnListeners()
-        way = Way(self.loop, resolver or SystemResolver(self.loop), dialler or SocketDialler(), own)
+        self._way = Way(self.loop, OwnListeners(), resolver=resolver, dialler=dialler)
         self.server = Server(
-            way,
-            self._pipes,
+            self._way,
             RUN,
             policy,
             FunctionSink(self.loop, keep, keeps=keeps),
@@ -94,7 +90,7 @@ class DoorAlone:
         finally:
             for number, handler in before.items():
                 signal.signal(number, handler)
-            self._pipes.close()
+            self._way.close()
             self.loop.close()
 
     def reload(self) -> None:

@@ -11,9 +11,10 @@
 from __future__ import annotations
 
 from doorward.plain_collections import deque
-from doorward.proxy.admission import Unreachable, connect, locate
+from doorward.proxy.admission import Unreachable, locate
 from doorward.proxy.answer import Relay
 from doorward.proxy.channel import Channel
+from doorward.proxy.connecting import connect
 from doorward.proxy.http1 import BadMessage
 from doorward.proxy.http1_message import (
     Body,
@@ -206,7 +207,7 @@ class Exchange:
 
     async def _splice_up(self, channel: Channel, left: int) -> bool:
         """Move the rest of the body past the parser; False when the server broke off."""
-        flow = Flow(self.client, channel, self.server.pipes, left)
+        flow = Flow(self.client, channel, self.server.way.pipes, left)
         try:
             await flow.run(self.loop, self.limits.idle_time)
         finally:
@@ -323,7 +324,7 @@ class Exchange:
     async def _splice_down(self, channel: Channel, relay: Relay) -> None:
         """Move the rest of the body past the parser."""
         framed = relay.answer.framing == "length"
-        flow = Flow(channel, self.client, self.server.pipes, int(relay.left) if framed else None)
+        flow = Flow(channel, self.client, self.server.way.pipes, int(relay.left) if framed else None)
         try:
             await flow.run(self.loop, self.limits.idle_time)
         except DeadlinePassed:
@@ -340,7 +341,7 @@ class Exchange:
         """The server switched protocols: from here on bytes are only relayed."""
         account = self._open_account()
         first = b"".join(event.data for event in self.stream.reader.upgrade_answered(True) if isinstance(event, Raw))
-        tunnel = Tunnel(self.loop, self.client, channel, self.server.pipes)
+        tunnel = Tunnel(self.loop, self.client, channel, self.server.way.pipes)
         try:
             await tunnel.run(self.limits.tunnel_idle_time, first)
         finally:

@@ -16,7 +16,6 @@ Rules:
 
 from __future__ import annotations
 
-from doorward.proxy.http1_body import BodyDecoder, ChunkedBody, LengthBody
 from doorward.proxy.http1_head import find_head_end, parse_request_head
 from doorward.proxy.http1_message import (
     BadMessage,
@@ -30,6 +29,10 @@ from doorward.proxy.http1_message import (
     Trailers,
 )
 from doorward.proxy.limits import DEFAULT, Limits
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from doorward.proxy.http1_body import BodyDecoder
 
 __all__ = [
     "BadMessage",
@@ -145,11 +148,10 @@ class RequestReader:
         """Decide how the bytes after `head` are read."""
         if head.method == "CONNECT":
             self._raw = True
-        elif head.framing == "chunked":
-            self._body = ChunkedBody(400, self._limits)
-            self._last = not head.keep_alive
-        elif head.length:
-            self._body = LengthBody(head.length)
+        elif head.framing == "chunked" or head.length:
+            from doorward.proxy.http1_body import ChunkedBody, LengthBody  # few requests have one
+
+            self._body = ChunkedBody(400, self._limits) if head.framing == "chunked" else LengthBody(head.length or 0)
             self._last = not head.keep_alive
         else:
             events.append(END)

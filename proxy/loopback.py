@@ -155,7 +155,7 @@ class Publisher:
             connection.channel.abort()
             return
         connection.idle = False
-        tunnel = Tunnel(connection.loop, connection.channel, channel, self._server.pipes)
+        tunnel = Tunnel(connection.loop, connection.channel, channel, self._server.way.pipes)
         try:
             await tunnel.run(self._server.policy.limits.tunnel_idle_time)
         finally:

@@ -9,11 +9,12 @@ from __future__ import annotations
 import _socket
 
 from doorward.allowlists.addresses import unmap
-from doorward.proxy.resolver import IP
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+    from doorward.proxy.resolver import IP
 
 
 class OwnListeners:

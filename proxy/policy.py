@@ -14,14 +14,15 @@ from doorward.plain_collections import lru_cache
 from doorward.proxy.interface_addresses import InterfaceAddresses, interface_addresses
 from doorward.proxy.known_requests import KnownRequests
 from doorward.proxy.limits import DEFAULT, Limits, limits_from
-from doorward.proxy.parent import MalformedParent, Parent, parse_parent
-from doorward.proxy.resolver import IP
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from doorward.allowlists.conditions import Request
+    from doorward.proxy.parent import Parent
+    from doorward.proxy.resolver import IP
+
 _REMEMBERED = 1024  # decisions, and verdicts; a client that asks for more names than that gains nothing by it
 
 
@@ -184,18 +185,17 @@ def policy_from_settings(
     follow = settings.get("follow") or []
     if not isinstance(follow, list) or not {"publish", "loopback"}.issuperset(follow):
         raise MalformedSettings('follow is a list of "publish" and "loopback"')
-    if zones and url is None:
-        raise MalformedParent("upstream_resolves names hosts for an upstream proxy, and upstream_proxy gives none.")
     answer_time = settings.get("answer_time") if settings.get("can_ask") else None
     if not isinstance(answer_time, int | float | None) or isinstance(answer_time, bool):
         raise MalformedSettings("answer_time is a number of seconds")
+    parent, parent_resolves = (None, frozenset[str]()) if url is None and not zones else _parent(url, zones)
     mine = own()
     rules = rule_set_from_settings(settings, mine.addresses)
     return Policy(
         rules,
         limits_from(limits),
-        None if url is None else parse_parent(url),
-        frozenset(_zone(zone) for zone in zones),
+        parent,
+        parent_resolves,
         (*rules.notices, mine.notice) if mine.notice else rules.notices,
         None if answer_time is None else float(answer_time),
         _inspection(settings.get("inspection")),
@@ -219,11 +219,18 @@ def _inspection(settings: object) -> Inspection | None:
     return Inspection(bool(settings.get("every")), tuple(found), frozenset(settings.get("by_rule", ())), secrets)
 
 
-def _zone(text: object) -> str:
-    try:
-        host = parse_rule_host(text) if isinstance(text, str) else None
-    except MalformedHost as error:
-        raise MalformedParent(f"upstream_resolves has an entry that is no name: {error}.") from None
-    if host is None or isinstance(host, Address):
-        raise MalformedParent("upstream_resolves holds names; an address needs no resolving.")
-    return host.text
+def _parent(url: str | None, zones: list[object]) -> tuple[Parent, frozenset[str]]:
+    from doorward.proxy.parent import MalformedParent, parse_parent  # most runs have none
+
+    def zone(text: object) -> str:
+        try:
+            host = parse_rule_host(text) if isinstance(text, str) else None
+        except MalformedHost as error:
+            raise MalformedParent(f"upstream_resolves has an entry that is no name: {error}.") from None
+        if host is None or isinstance(host, Address):
+            raise MalformedParent("upstream_resolves holds names; an address needs no resolving.")
+        return host.text
+
+    if url is None:
+        raise MalformedParent("upstream_resolves names hosts for an upstream proxy, and upstream_proxy gives none.")
+    return parse_parent(url), frozenset(map(zone, zones))

@@ -10,7 +10,7 @@ from __future__ import annotations
 from doorward.allowlists.decision import Decision
 from doorward.allowlists.host import Host
 from doorward.allowlists.ruleset import RuleSet
-from doorward.proxy.admission import Connected
+from doorward.proxy.connecting import Connected
 from doorward.proxy.loop import Loop
 from doorward.proxy.policy import Policy
 

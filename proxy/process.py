@@ -44,13 +44,13 @@ _PARTS = (
     *("doorward.allowlists.host", "doorward.allowlists.pattern", "doorward.allowlists.rule"),
     *("doorward.allowlists.index", "doorward.allowlists.settings", "doorward.proxy.policy"),
     *("doorward.proxy.llhttp", "doorward.proxy.target", "doorward.proxy.http1_write", "doorward.proxy.records"),
-    *("doorward.proxy.asking", "doorward.proxy.own_listeners", "doorward.proxy.http1_head"),
-    *("doorward.proxy.admission", "doorward.proxy.pool", "doorward.proxy.server", "doorward.proxy.runs"),
+    *("doorward.proxy.own_listeners", "doorward.proxy.http1_head", "doorward.proxy.admission"),
+    *("doorward.proxy.server", "doorward.proxy.runs"),
 )
 # What the first answers would wait for: who asked, then where it leads. Milliseconds are left between two, in which
 # whoever asks sooner is answered, and the end of a short command heard.
 _OF_FIRST_ANSWERS = (
-    *("doorward.proxy.attribution", "doorward.proxy.forward", "functools", "ipaddress"),
+    *("doorward.proxy.attribution", "doorward.proxy.connecting", "doorward.proxy.forward", "functools", "ipaddress"),
     *("doorward.proxy.tunnelling", "doorward.proxy.socks5_connection"),
 )
 _PAUSE = 0.003

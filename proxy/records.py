@@ -13,13 +13,14 @@ import os
 from doorward.allowlists.decision import Decision
 from doorward.allowlists.host import host_text
 from doorward.proxy.refusal import Refusal
-from doorward.proxy.resolver import IP
 from doorward.typing_names import Protocol
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any, TypeAlias
+
+    from doorward.proxy.resolver import IP
 
     # which process asked, as `attribution.py` describes it; `unknown` where that cannot be said for certain
     Attributed: TypeAlias = dict[str, Any] | str

@@ -8,19 +8,16 @@ import os
 from doorward.proxy import records
 from doorward.proxy.admission import Way
 from doorward.proxy.control import Control, SupervisorGone
-from doorward.proxy.dial import SocketDialler
 from doorward.proxy.handover import Handover
 from doorward.proxy.loop import Group, Loop
 from doorward.proxy.own_listeners import OwnListeners
 from doorward.proxy.policy import Policy
-from doorward.proxy.questions import Questions
-from doorward.proxy.resolver import SystemResolver
 from doorward.proxy.server import Server
-from doorward.proxy.splice import PipePool
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from doorward.proxy.inspection.link import InspectionLink
+    from doorward.proxy.questions import Questions
 
 
 class Runs:
@@ -33,11 +30,19 @@ class Runs:
         self._link: InspectionLink | None = None
         self._group = group
         self._control = control
-        self._way = Way(loop, SystemResolver(loop), SocketDialler(), OwnListeners())
-        self._pipes = PipePool()
+        self._way = Way(loop, OwnListeners())
         self._via = b"doorward-" + os.urandom(4).hex().encode("ascii")
-        self.questions = Questions(loop, control)
+        self._questions: Questions | None = None
         self._doors: dict[str, tuple[str, Server]] = {}  # by run: its policy's id, its door
+
+    @property
+    def questions(self) -> Questions:
+        """What is put to the supervisor about hosts."""
+        if self._questions is None:
+            from doorward.proxy.questions import Questions  # most runs ask nobody
+
+            self._questions = Questions(self._loop, self._control)
+        return self._questions
 
     def open(self, brought: Handover, policy: Policy) -> None:
         """One more socket of a run; the first one opens its door."""
@@ -48,7 +53,6 @@ class Runs:
             return
         server = Server(
             self._way,
-            self._pipes,
             run,
             policy,
             self._control,
@@ -103,7 +107,7 @@ class Runs:
 
     def free(self) -> None:
         """Give back what the doors shared, once all are closed."""
-        self._pipes.close()
+        self._way.close()
 
     async def _serve(self, run: str, server: Server) -> None:
         try:

@@ -11,14 +11,11 @@ import _socket
 import errno
 
 from doorward.proxy.admission import Way
-from doorward.proxy.asking import Asking
 from doorward.proxy.channel import Channel, do_not_pace, tune
 from doorward.proxy.connection import Connection
 from doorward.proxy.loop import Group, Loop, Promise
 from doorward.proxy.policy import Policy
-from doorward.proxy.pool import UpstreamPool
 from doorward.proxy.records import Sink
-from doorward.proxy.splice import PipePool
 from doorward.proxy.task import Cancelled, Task, Watch
 
 TYPE_CHECKING = False
@@ -26,12 +23,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
     from typing import Any, TypeVar
 
-    from doorward.proxy.asking import Decider
+    from doorward.proxy.asking import Asking, Decider
     from doorward.proxy.attribution import Attribution
     from doorward.proxy.connection import Entry
     from doorward.proxy.inspection.link import InspectionLink
     from doorward.proxy.loopback import Publisher
     from doorward.proxy.name_server import NameServer
+    from doorward.proxy.pool import UpstreamPool
     from doorward.proxy.stand_ins import StandIns
 
     T = TypeVar("T")
@@ -46,7 +44,6 @@ class Server:
     def __init__(
         self,
         way: Way,
-        pipes: PipePool,
         run: str,
         policy: Policy,
         sink: Sink,
@@ -61,7 +58,6 @@ class Server:
         `answer_time` seconds. `on_error` hears of faults of ours; the connection they hit is closed."""
         self.way = way
         self.loop: Loop = way.loop
-        self.pipes = pipes
         self.run = run
         self.policy = policy
         self.sink = sink
@@ -74,12 +70,16 @@ class Server:
         self.publisher: Publisher | None = None  # servers inside that the host may reach
         self.name_servers: tuple[tuple[str, int], ...] | None = None  # to ask for records; None for the machine's own
         self.has_ipv6 = False  # whether the sandbox has it
-        self.pool = UpstreamPool(self.loop, policy.limits.pooled, policy.limits.pooled_time)
+        self._pool: UpstreamPool | None = None
         self.inspection = inspection
         self.draining = False
         self._on_error = on_error
         self._group = Group(self.loop)
-        self.asking = None if decider is None else Asking(self.loop, self._group, decider, answer_time)
+        self.asking: Asking | None = None
+        if decider is not None:
+            from doorward.proxy.asking import Asking  # most runs ask nobody
+
+            self.asking = Asking(self.loop, self._group, decider, answer_time)
         self._listeners: dict[_socket.socket, Task[None] | None] = {}
         self._entries: dict[_socket.socket, Entry] = {}
         self._services: list[Coroutine[Any, None, None]] = []  # not started yet
@@ -96,6 +96,16 @@ class Server:
 
             self._attribution = Attribution(*self.diagnosis)
         return self._attribution
+
+    @property
+    def pool(self) -> UpstreamPool:
+        """Connections to servers that may serve another request."""
+        if self._pool is None:
+            from doorward.proxy.pool import UpstreamPool  # with the first plain request that is allowed
+
+            limits = self.policy.limits
+            self._pool = UpstreamPool(self.loop, limits.pooled, limits.pooled_time)
+        return self._pool
 
     @property
     def connections(self) -> int:
@@ -171,7 +181,8 @@ class Server:
                 sock.close()
             if self.publisher is not None:
                 self.publisher.close()
-            self.pool.close()
+            if self._pool is not None:
+                self._pool.close()
 
     def reload(self, policy: Policy) -> None:
         """Hold every request from now on to `policy`. Open tunnels stay."""
@@ -257,7 +268,8 @@ class Server:
     async def _sweep(self) -> None:
         while True:
             await self.loop.sleep(self.policy.limits.pooled_time / 2)
-            self.pool.sweep()
+            if self._pool is not None:
+                self._pool.sweep()
 
     def _drop(self, listener: _socket.socket) -> None:
         if listener in self._listeners:

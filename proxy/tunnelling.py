@@ -6,14 +6,13 @@ from doorward.allowlists.decision import Decision, Effect, Reason, Source
 from doorward.allowlists.host import Address, Host, Name
 from doorward.allowlists.observing import only_observed
 from doorward.proxy.admission import (
-    Connected,
     NotAdmitted,
     Unreachable,
-    connect,
     locate,
     located_at_once,
     not_to_itself,
 )
+from doorward.proxy.connecting import Connected, connect
 from doorward.proxy.first_bytes import FirstBytes
 from doorward.proxy.records import Account
 from doorward.proxy.refusal import Refusal
@@ -174,7 +173,7 @@ async def _relay(
         tls_any=watched or (rule is not None and rule.tls == "any"),
         allows=allows,
     )
-    tunnel = Tunnel(connection.loop, connection.channel, connected.channel, server.pipes)
+    tunnel = Tunnel(connection.loop, connection.channel, connected.channel, server.way.pipes)
     tunnel.down.begin_with(connected.early)
     try:
         await tunnel.run(policy.limits.tunnel_idle_time, first, judge if judged else None)

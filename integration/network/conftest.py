@@ -155,11 +155,10 @@ class Door:
         self._hosts = hosts or {}
         self._extra = (limits, parent, parent_resolves)
         self.can_ask = decider is not None
-        way = Way(self.loop, self.resolver, self.dialler, self.own)
         pipes = PipePool(usable=splice)
+        way = Way(self.loop, self.own, resolver=self.resolver, dialler=self.dialler, pipes=pipes)
         self.server = Server(
             way,
-            pipes,
             "run-1",
             self.policy(allow, deny),
             self.sink,

@@ -17,8 +17,9 @@ from doorward.allowlists.conditions import Request
 from doorward.allowlists.decision import Decision, Effect, Reason, Source
 from doorward.allowlists.host import Name, authority_text, host_text
 from doorward.proxy import records
-from doorward.proxy.admission import Connected, Located, NotAdmitted, Unreachable, connect
+from doorward.proxy.admission import Located, NotAdmitted, Unreachable
 from doorward.proxy.channel import Channel
+from doorward.proxy.connecting import Connected, connect
 from doorward.proxy.first_bytes import Disagreement, FirstBytes
 from doorward.proxy.loop import Promise
 from doorward.proxy.records import Account
@@ -218,7 +219,8 @@ class InspectedTunnel:
 
     async def _relay(self, ours: Channel, upstream: Channel) -> None:
         try:
-            await Tunnel(self.loop, ours, upstream, self.server.pipes).run(self.server.policy.limits.tunnel_idle_time)
+            tunnel = Tunnel(self.loop, ours, upstream, self.server.way.pipes)
+            await tunnel.run(self.server.policy.limits.tunnel_idle_time)
         finally:
             ours.close()
             upstream.close()

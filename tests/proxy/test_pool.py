@@ -10,8 +10,8 @@ import pytest
 from doorward.allowlists.host import Name
 from doorward.allowlists.rule import Origin, parse_rule
 from doorward.allowlists.ruleset import RuleSet
-from doorward.proxy.admission import Connected
 from doorward.proxy.channel import Channel
+from doorward.proxy.connecting import Connected
 from doorward.proxy.loop import Loop
 from doorward.proxy.parent import parse_parent
 from doorward.proxy.policy import Policy
