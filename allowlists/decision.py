@@ -65,6 +65,10 @@ class Unsaid:
             self._words = self._find(*self._about)
         return self._words
 
+    def about(self, host: Host, other: Host) -> Unsaid:
+        """The same about another host."""
+        return Unsaid(self._find, *[other if each is host else each for each in self._about])
+
     def __eq__(self, other: object) -> bool:
         return self.words() == (other.words() if isinstance(other, Unsaid) else other)
 

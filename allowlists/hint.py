@@ -26,6 +26,8 @@ def entry_for(
     """The narrowest entry that allows the host; with addresses, one that opens these past the guard too; with methods
     or paths, one for these alone."""
     entry = _with_port(authority_host(host), port)
+    if not addresses and not methods and not paths:  # as for most, and a client waits
+        return entry
     more = {"methods": list(methods), "paths": list(paths), "addresses": [str(ip) for ip in addresses]}
     more = {key: listed for key, listed in more.items() if listed}
     return table_text({"host": entry, **more}) if more else entry

@@ -133,6 +133,10 @@ class RuleIndex:
                 dot = text.find(".", dot) + 1
         return None
 
+    def spells_out(self, name: str) -> bool:
+        """Whether a rule names exactly this."""
+        return name in self._exact
+
     def find_exact(self, name: str, port: int) -> Rule | None:
         """The rule that names exactly this, wildcards left out."""
         node = self._exact.get(name)

@@ -192,6 +192,17 @@ class RuleSet:
             return decision
         return self.decide(name, 443)
 
+    def decided_alone(self, name: str) -> bool:
+        """Whether a rule spells the name out, or it is special. Every other is decided as all names right below the
+        same parent are, by this very rule set: with the same effect, reason, rule and port."""
+        return (
+            name in METADATA_NAMES
+            or self._allow.spells_out(name)
+            or self._deny.spells_out(name)
+            or self._prompt.spells_out(name)
+            or (self.udp is not None and self.udp.decided_alone(name))
+        )
+
     def record_types(self, name: Name) -> frozenset[str]:
         """Types of DNS records, besides addresses, that rules let be asked about a name; what they list adds up."""
         nodes = [*self._allow.nodes(name)]

@@ -27,7 +27,7 @@ from doorward.streams import Streams
 if TYPE_CHECKING:
     from doorward.approvals import Approvals
     from doorward.plan import Plan
-    from doorward.proxy_process import ProxyProcess
+    from doorward.proxy_process import ProxyProcess, Told
     from doorward.session_log import SessionLog
     from doorward.supervisor import Launch, Request
 
@@ -154,8 +154,8 @@ class Hooks:
         finally:
             os.close(stdin)
 
-        def append(records: Sequence[tuple[str, dict[str, Any]]]) -> None:
-            for kind, payload in records:
+        def append(records: Sequence[Told]) -> None:
+            for kind, payload, _ in records:
                 log.of_hook(kind, hook.event, payload)
 
         proxy = self._proxy()

@@ -11,13 +11,16 @@ from _socket import AF_UNIX, SOCK_DGRAM, SOCK_SEQPACKET, SOCK_STREAM, socket, so
 
 from doorward.errors import EngineError, ProxyStopped, UsageError
 from doorward.named_tuple import NamedTuple
-from doorward.start_json import dumps, loads
+from doorward.start_json import dumps, loads, value_at
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import signal
-    from collections.abc import Mapping
-    from typing import Any, NoReturn
+    from collections.abc import Mapping, Sequence
+    from typing import Any, NoReturn, TypeAlias
+
+    Told: TypeAlias = tuple[str, dict[str, Any], str]
+    """One item of a record: type, payload, and the payload as JSON where that may stand in a rollout, else ""."""
 else:
     import _signal as signal  # the same functions without the enums, which cost 0.5 ms
 
@@ -36,7 +39,7 @@ class Record(NamedTuple):
 
     number: int
     run: str
-    items: tuple[tuple[str, dict[str, Any]], ...]
+    items: Sequence[Told]
     wants_receipt: bool
 
 
@@ -81,7 +84,7 @@ class ProxyProcess:
         self.control.settimeout(20)
         try:
             while True:
-                for message in self._receive():
+                for message in map(loads, self._receive()):
                     if message["type"] == "ready":
                         self.notices = tuple(str(notice) for notice in _list(message.get("notices")))
                         return
@@ -98,13 +101,12 @@ class ProxyProcess:
     def records(self) -> tuple[list[Record], list[str]]:
         """What has arrived: records, and the runs that are finished. Raises ProxyStopped at end of file."""
         records, finished = [], []
-        for message in self._receive():
-            if message["type"] == "record":
-                items = tuple([(str(item["type"]), item["payload"]) for item in _list(message["items"])])
-                number = message["id"]
-                assert isinstance(number, int)
-                records.append(Record(number, str(message["run"]), items, bool(message.get("wait"))))
-            elif message["type"] == "finished":
+        for line in self._receive():
+            if not line.startswith(b"{"):
+                records.append(_record_in(line))
+                continue
+            message = loads(line)
+            if message["type"] == "finished":
                 finished.append(str(message["run"]))
             elif message["type"] in ("question", "withdrawn"):
                 self.questions.append(message)
@@ -119,7 +121,7 @@ class ProxyProcess:
 
     def receipt(self, number: int) -> None:
         """The record is in the rollout: the proxy may answer."""
-        self._send({"type": "receipt", "id": number})
+        self._send_line(b"%d\n" % number)
 
     def answer(self, number: int, answer: str) -> None:
         """The answer to a question: "allow-once", "allow-for-session" or "deny"."""
@@ -158,14 +160,17 @@ class ProxyProcess:
         self.pid = 0
 
     def _send(self, message: Mapping[str, object]) -> None:
+        self._send_line(dumps(message).encode() + b"\n")
+
+    def _send_line(self, line: bytes) -> None:
         try:
-            self.control.sendall(dumps(message).encode() + b"\n")
+            self.control.sendall(line)
         except OSError as error:
             if error.errno not in (errno.EPIPE, errno.ECONNRESET, errno.EBADF):
                 raise
             # the end of file on the reading side says the same, and is handled in one place
 
-    def _receive(self) -> list[dict[str, object]]:
+    def _receive(self) -> list[bytes]:
         try:
             data = self.control.recv(_CHUNK)
         except ConnectionResetError:
@@ -173,7 +178,20 @@ class ProxyProcess:
         if not data:
             raise ProxyStopped
         *lines, self._pending = (self._pending + data).split(b"\n")
-        return [loads(line) for line in lines]
+        return lines
+
+
+def _record_in(line: bytes) -> Record:
+    """The record in a line that `Control` wrote (proxy/control.py). Each payload is decoded, whatever becomes of it:
+    what is put into the rollout is one JSON object. Raises ValueError for what is no record."""
+    number, waits, run, *told = line.decode("ascii").split("\t")
+    items = []
+    for kind, text in zip(told[::2], told[1::2], strict=True):
+        payload, end = value_at(text, 0)
+        if payload.__class__ is not dict or end != len(text):
+            raise ValueError("no object in a record of the proxy")
+        items.append((kind, payload, text))
+    return Record(int(number), run, items, waits == "wait")
 
 
 def _list(value: object) -> list[Any]:

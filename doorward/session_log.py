@@ -222,20 +222,19 @@ class SessionLog:
         """One refusal, of whichever door."""
         self._refusals.append(self._append(items.refusal(self.turn, body)))
 
-    def of_proxy(self, records: Sequence[tuple[str, Mapping[str, Any]]]) -> None:
-        """What the proxy says together of one connection: a `network`, a `refusal`, or an event."""
+    def of_proxy(self, records: Sequence[tuple[str, Mapping[str, Any], str]]) -> None:
+        """What the proxy says together of one connection: a `network`, a `refusal`, or an event; each with its payload
+        as JSON, if that may stand in the rollout, else ""."""
         turn = self.turn
-        made = []
-        for kind, payload in records:
-            if kind == "network":
-                made.append(items.network(turn, payload))
-            elif kind == "refusal":
-                made.append(items.refusal(turn, payload))
-            else:
-                made.append(items.event(turn, payload))
-        for line in self._append_together(made):
-            if line.type == "refusal":
-                self._refusals.append(line.ordinal or 0)
+        made = [items.of_proxy(turn, kind, payload, text) for kind, payload, text in records]
+        try:
+            ordinal = self._rollout.append_encoded(made)
+        except StoreError as error:
+            raise _broken(error) from None
+        for kind, _, _ in made:
+            if kind == "refusal":
+                self._refusals.append(ordinal)
+            ordinal += 1
 
     @property
     def path(self) -> str:

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from doorward.launcher.protocols import Backend, Confinement, Process
     from doorward.observation import Observation
     from doorward.permission import Permission
+    from doorward.proxy_process import Told
     from doorward.second_run import Grants
     from doorward.session_log import SessionLog
     from doorward.sessions.output import OutputRecord, OutputRecorder, Stream
@@ -395,9 +396,9 @@ class Supervisor:
         watched: list[Mapping[str, Any]] = []
         told: list[str] = []
 
-        def append(records: Sequence[tuple[str, dict[str, Any]]]) -> None:
+        def append(records: Sequence[Told]) -> None:
             log.of_proxy(records)
-            for kind, payload in records:
+            for kind, payload, _ in records:
                 heard(kind, payload)
 
         def heard(kind: str, payload: dict[str, Any]) -> None:

@@ -17,10 +17,11 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     import signal
     from collections.abc import Callable, Sequence
-    from typing import Any, Final
+    from typing import Final
 
     from doorward.host_asking import HostAsking
     from doorward.launcher.protocols import Process
+    from doorward.proxy_process import Told
 else:
     import _signal as signal  # the same functions without the enums, which cost 0.5 ms
 
@@ -88,7 +89,7 @@ class TurnLoop:
         streams: Streams,
         proxy: ProxyProcess | None,
         run: str,
-        append: Callable[[Sequence[tuple[str, dict[str, Any]]]], None],
+        append: Callable[[Sequence[Told]], None],
         *,
         cancelled_by: int | None = None,
         ask_about_hosts: Callable[[], HostAsking] | None = None,
@@ -163,13 +164,18 @@ class TurnLoop:
         if self._cancelled_by is not None:
             poll.register(self._cancelled_by, _FAR_END_CLOSED)
             readers[self._cancelled_by] = self._kill
-        events = poll.poll(self._milliseconds())
-        for fd, _ in events:
-            if fd == self._process.fileno():
-                self._ended = True
-            elif fd in readers:
-                readers[fd]()
-        self._expire()
+        proxy = -1 if self._proxy is None or self._proxy_stopped else self._proxy.fileno()
+        while True:
+            events = poll.poll(self._milliseconds())
+            for fd, _ in events:
+                if fd == self._process.fileno():
+                    self._ended = True
+                elif fd in readers:
+                    readers[fd]()
+            self._expire()
+            # records alone change nothing about what is waited for, and whoever sent them waits for this process
+            if len(events) != 1 or events[0][0] != proxy or self._proxy_stopped or self._asking is not None:
+                return
 
     def _milliseconds(self) -> int | None:
         pending = [deadline for deadline in self._deadlines.values() if deadline < float("inf")]

@@ -1,8 +1,11 @@
-"""The channel between the proxy and its supervisor: JSON lines both ways over a stream socket.
+"""The channel between the proxy and its supervisor: lines both ways over a stream socket. Most are JSON objects.
 
-Records go out in the order they were made. One with `wait` carries a number and is settled by the receipt of that
-number; the answer it stands before is not written earlier. When the supervisor is gone no receipt will come, and the
-process ends.
+A record is fields with tabs between them, which JSON holds none of: its number, "wait" or nothing, the run, and for
+each item type and payload, so that the text of a payload is found without reading what is around it. A receipt is the
+number alone.
+
+Records go out in the order they were made. One with `wait` is settled by its receipt; the answer it stands before is
+not written earlier. When the supervisor is gone no receipt will come, and the process ends.
 """
 
 from __future__ import annotations
@@ -12,7 +15,7 @@ import _socket
 from doorward.proxy.channel import Channel
 from doorward.proxy.clock import NEVER
 from doorward.proxy.loop import Loop, Promise
-from doorward.start_json import dumps, loads
+from doorward.start_json import Encoded, dumps, loads
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -48,27 +51,34 @@ class Control:
     def post(self, run: str, items: list[Item]) -> None:
         """See Sink."""
         self._record(run, items, wait=False)
+        self._writing.set(None)
 
-    def submit(self, run: str, items: list[Item]) -> Promise[None]:
+    def submit(self, run: str, items: list[Item], *, hurry: bool = False) -> Promise[None]:
         """See Sink. The promise fails with SupervisorGone."""
         receipt: Promise[None] = Promise(self._loop)
         if self._gone:
             receipt.fail(SupervisorGone())
-        else:
-            self._receipts[self._record(run, items, wait=True)] = receipt
+            return receipt
+        self._record(run, items, wait=True)
+        self._receipts[self._number] = receipt
+        # to wake `write` costs a round of the loop, which the supervisor may have to wait for
+        if not hurry or not self.hurry():
+            self._writing.set(None)
         return receipt
 
     def tell(self, message: Mapping[str, Any]) -> None:
         """Send a message that is no record, at once if that is possible."""
-        self._write(message)
+        if not self._gone:
+            self._out.append((_encode(message) + "\n").encode("ascii"))
+            self._writing.set(None)
         self.hurry()
 
-    def hurry(self) -> None:
-        """See Sink."""
+    def hurry(self) -> bool:
+        """See Sink. Whether all of it is sent."""
         try:
-            self._send_some()
+            return self._send_some()
         except OSError:
-            pass  # `messages` sees the end too
+            return False  # `messages` sees the end too
 
     def settle(self, number: int) -> None:
         """The receipt for a record came."""
@@ -77,13 +87,17 @@ class Control:
             receipt.set(None)
 
     async def messages(self, handle: Any) -> None:
-        """Call `handle` with each message until the supervisor closes its end. Raises ValueError for what is none."""
+        """Take receipts, and call `handle` with each other message, until the supervisor closes its end. Raises
+        ValueError for what is none."""
         kept = b""
         try:
             while data := await self._channel.recv(_READ):
                 *lines, kept = (kept + data).split(b"\n")
                 for line in lines:
-                    handle(loads(line))
+                    if line.isdigit():
+                        self.settle(int(line))
+                    else:
+                        handle(loads(line))
         except OSError:
             pass  # reset: as gone as at its end
 
@@ -123,17 +137,11 @@ class Control:
         self._channel.forget(shared=True)
         self._channel.sock.close()
 
-    def _record(self, run: str, items: list[Item], *, wait: bool) -> int:
+    def _record(self, run: str, items: list[Item], *, wait: bool) -> None:
         self._number += 1
         if not self._gone:
-            what = f'"run":{_encode(run)},"items":{_encode(items)},"wait":{"true" if wait else "false"}'
-            self._put(f'{{"type":"record","id":{self._number},{what}}}\n')
-        return self._number
-
-    def _write(self, message: Mapping[str, Any]) -> None:
-        if not self._gone:
-            self._put(_encode(message) + "\n")
-
-    def _put(self, line: str) -> None:
-        self._out.append(line.encode("ascii"))
-        self._writing.set(None)
+            line = f"{self._number}\t{'wait' if wait else ''}\t{run}"
+            for item in items:
+                payload = item["payload"]
+                line += f"\t{item['type']}\t{payload if payload.__class__ is Encoded else _encode(payload)}"
+            self._out.append(f"{line}\n".encode("ascii"))

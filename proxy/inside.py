@@ -27,7 +27,8 @@ _LONGER: Final = 0.2
 
 # What one look-up or captured connection waits for, and finding out who asked.
 _OF_FIRST_CLIENTS: Final = (
-    *("doorward.proxy.stand_ins", "doorward.proxy.dns_message", "doorward.proxy.name_server"),
+    *("doorward.proxy.stand_ins", "doorward.proxy.dns_message", "doorward.proxy.sibling_names"),
+    *("doorward.proxy.name_judgement", "doorward.proxy.name_server"),
     *("doorward.proxy.socket_diagnosis", "doorward.proxy.socket_owner", "doorward.proxy.attribution"),
     "doorward.proxy.transparent",
 )

@@ -10,23 +10,19 @@
 from __future__ import annotations
 
 import _socket
-from ipaddress import IPv4Address, IPv6Address
+from ipaddress import IPv4Address
 
-from doorward.allowlists.decision import Decision, Effect, Reason, Source, Words
-from doorward.allowlists.host import Address, MalformedHost, Name, address_host, parse_host
-from doorward.allowlists.pattern import Kind
-from doorward.allowlists.rule import table_text
 from doorward.named_tuple import NamedTuple
 from doorward.plain_collections import OrderedDict
 from doorward.proxy import dns_message as dns
 from doorward.proxy import records
-from doorward.proxy.carried_data import why_it_carries_data
 from doorward.proxy.datagram import Datagram, receive
-from doorward.proxy.dns_message import Question, Unanswerable, read_query, write_answer
-from doorward.proxy.records import Account
-from doorward.proxy.refusal import refusal_from
-from doorward.proxy.stand_ins import StandIns, ipv6_stand_in, pointed_at, stands_for_names
+from doorward.proxy.dns_message import Question, Unanswerable, read_query
+from doorward.proxy.name_judgement import PORT, PROTOCOL, Judgement, Outcome
+from doorward.proxy.sibling_names import Siblings
+from doorward.proxy.stand_ins import StandIns, ipv6_stand_in
 from doorward.proxy.task import DeadlinePassed, Watch
+from doorward.start_json import dumps
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -36,15 +32,8 @@ if TYPE_CHECKING:
     from doorward.proxy.connection import Connection
     from doorward.proxy.policy import Policy
     from doorward.proxy.records import Attributed, Item, Receipt
-    from doorward.proxy.resolver import IP
     from doorward.proxy.server import Server
     from doorward.proxy.udp_relay import UdpRelay
-
-PROTOCOL: Final = "dns"
-PORT: Final = 53
-
-SECONDS_TO_LIVE: Final = 60
-"""Of an answer. A stand-in stays the same for longer; a client that asks again keeps its name in the table."""
 
 REMEMBERED: Final = 65_536
 """Questions whose record is known to be kept; one that was forgotten is recorded again."""
@@ -54,23 +43,6 @@ _AT_ONCE: Final = 256  # datagrams whose records are on their way; more are drop
 _A_TURN: Final = 64  # datagrams before others get their turn
 _MALFORMED_KEPT: Final = 64
 _STREAM_IDLE: Final = 10.0  # seconds a client may be silent between two questions over TCP (RFC 7766 §6.2.3)
-_LOCALHOST: Final = {dns.A: IPv4Address("127.0.0.1").packed, dns.AAAA: IPv6Address("::1").packed}
-
-
-class _Outcome(NamedTuple):
-    """How a question is answered: a code, and the data of one record of the asked type or none. `items` are to be kept
-    first; `upstream`: the name that others are to be asked about; `stand_in`: what the answer says of which name."""
-
-    code: int
-    data: bytes | None = None
-    items: list[Item] | None = None
-    upstream: str = ""
-    stand_in: tuple[str, IPv4Address] | None = None
-
-    def reply(self, question: Question) -> bytes:
-        """The message."""
-        data = self.data
-        return write_answer(question, self.code, () if data is None else ((question.kind, SECONDS_TO_LIVE, data),))
 
 
 class _Again(NamedTuple):
@@ -89,14 +61,17 @@ class NameServer:
         self._server = server
         reserved = (rule.pattern.network for rule in server.policy.rules.allow if rule.pattern.network is not None)
         self.stand_ins = server.stand_ins = StandIns(reserved=reserved)
+        self._judgement = Judgement(server, self.stand_ins)
         self._kept: OrderedDict[tuple[bytes, int], Receipt] = OrderedDict()
         self._again: dict[bytes, _Again] = {}  # by the query without its number
+        self._siblings = Siblings()
+        self._process: tuple[Attributed, str] = "", '""'  # the one that asked last, and its JSON
         self._malformed: set[str] = set()
         self._to_hurry = False  # whether records were handed over that clients wait for
         self._waiting = 0  # datagrams
 
-    def at_once(self, data: bytes) -> bytes | Question:
-        """The answer where nothing is to be recorded or waited for; else the question, for `answer`."""
+    def again(self, data: bytes) -> bytes | None:
+        """The answer that was given to the same question, if it is ready and still holds."""
         again = self._again.get(data[2:])
         if (
             again is not None
@@ -105,20 +80,24 @@ class NameServer:
             and (again.stand_in is None or self.stand_ins.keeps(*again.stand_in))
         ):
             return data[:2] + again.rest
+        return None
+
+    def at_once(self, data: bytes) -> bytes | Question:
+        """The answer where nothing is to be recorded or waited for; else the question, for `answer`."""
         try:
             question = read_query(data)
         except Unanswerable as error:
             self._note(str(error))
             return error.reply
         if _key(question) in self._kept:
-            outcome = self._judge(question, None)
+            outcome = self._judgement.judge(question, None)
             if not outcome.upstream and self._kept[_key(question)] is _KEPT:
                 reply = outcome.reply(question)
                 self._remember(data, question, outcome, reply)
                 return reply
         return question
 
-    def _remember(self, data: bytes, question: Question, outcome: _Outcome, reply: bytes) -> None:
+    def _remember(self, data: bytes, question: Question, outcome: Outcome, reply: bytes) -> None:
         """Keep the answer ready, if it stays the same: what a PTR says and what a full table does change."""
         refused = outcome.code == dns.REFUSED and question.kind != dns.PTR
         if not (refused or outcome.stand_in) or len(data) > dns.PLAIN_UDP:
@@ -133,25 +112,76 @@ class NameServer:
         outcome, receipt = self._begin(question, process)
         if receipt is not None:
             await receipt.wait()
-            self._is_kept(question)
+            self._is_kept(_key(question))
         if outcome.upstream:
             return await self._ask(question, outcome.upstream, udp=False)
         return outcome.reply(question)
 
-    def answer_later(self, question: Question, datagram: Datagram, *, hurry: bool = False) -> None:
-        """The same to a datagram, without a task that would wait for the loop's next rounds: half the time. `hurry`:
-        have the record passed on at once."""
+    def take(self, datagram: Datagram, *, hurry: bool = False) -> None:
+        """Answer a datagram, at once or when its record is kept, without a task that would wait for the loop's next
+        rounds: half the time. `hurry`: have the record passed on at once."""
+        reply = self.again(datagram.data)
+        if reply is not None:
+            datagram.reply(reply)
+            return
+        try:
+            if self._as_sibling(datagram, hurry=hurry):
+                return
+            question = self.at_once(datagram.data)
+            if isinstance(question, bytes):
+                datagram.reply(question)
+            else:
+                self._answer_later(question, datagram, hurry=hurry)
+        except Exception as error:  # a fault of ours: this client gets no answer
+            self._server.note(error)
+
+    def _as_sibling(self, datagram: Datagram, *, hurry: bool) -> bool:
+        """Answer a question about a new name for which nearly all is ready (`sibling_names`). False for any other:
+        nothing has happened then."""
+        server, data = self._server, datagram.data
+        ready = self._siblings.find(data, server.policy)
+        name = None if ready is None else ready.name_in(data)
+        if ready is None or name is None or self._waiting >= _AT_ONCE:
+            return False
+        key = ready.key(data)
+        if key in self._kept:
+            return False
+        packed, address = b"", ""
+        if ready.allowed:
+            number = self.stand_ins.number_of(name)
+            if number is None:
+                return False
+            if key[1] == dns.A:
+                packed = number.to_bytes(4, "big")
+                address = _socket.inet_ntoa(packed)
+            else:
+                ip = ipv6_stand_in(IPv4Address(number))
+                packed, address = ip.packed, str(ip)
+        process = datagram.process(server, PORT)
+        if process is None:
+            return False
+        if process is not self._process[0]:
+            self._process = process, dumps(process)
+        items = ready.items(name, records.new_connection_id(), self._process[1], address)
+        receipt = self._submit(key, items, hurry=hurry)
+        reply = ready.reply(data, packed)
+
+        def kept(error: BaseException | None) -> None:
+            self._waiting -= 1
+            if error is None:
+                self._is_kept(key)
+                datagram.reply(reply)
+
+        self._waiting += 1
+        receipt.then(kept)
+        return True
+
+    def _answer_later(self, question: Question, datagram: Datagram, *, hurry: bool) -> None:
+        """As `answer`, to a datagram."""
         if self._waiting >= _AT_ONCE:
             return
-        server = self._server
-        try:
-            outcome, receipt = self._begin(question, lambda: datagram.process(server, PORT))
-        except Exception as error:  # a fault of ours: this client gets no answer
-            server.note(error)
-            return
-
-        if hurry:
-            self.hurry()
+        server, policy = self._server, self._server.policy
+        outcome, receipt = self._begin(question, lambda: datagram.process(server, PORT), hurry=hurry)
         # while the record is on its way
         reply = b"" if outcome.upstream else outcome.reply(question)
 
@@ -159,12 +189,15 @@ class NameServer:
             self._waiting -= 1
             if error is not None:  # the supervisor is gone
                 return
-            self._is_kept(question)
+            self._is_kept(_key(question))
             if outcome.upstream:
                 self._waiting += 1
                 server.start(self._pass_on(question, outcome.upstream, datagram))
-            else:
-                datagram.reply(reply)
+                return
+            datagram.reply(reply)
+            if outcome.decision is not None and outcome.items is not None:
+                items, decision = outcome.items, outcome.decision
+                self._siblings.learn(datagram.data, policy, question, decision, items, reply, outcome.data)
 
         self._waiting += 1
         (receipt or _KEPT).then(kept)
@@ -176,21 +209,25 @@ class NameServer:
             self._server.sink.hurry()
 
     def _begin(
-        self, question: Question, process: Callable[[], Attributed | None]
-    ) -> tuple[_Outcome, Receipt | None]:
+        self, question: Question, process: Callable[[], Attributed | None], *, hurry: bool = False
+    ) -> tuple[Outcome, Receipt | None]:
         """How it is answered, and the receipt to wait for before."""
         key = _key(question)
         known = self._kept.get(key)
-        outcome = self._judge(question, process if known is None else None)
+        outcome = self._judgement.judge(question, process if known is None else None)
         if known is None and outcome.items is not None:
-            known = self._kept[key] = self._server.sink.submit(self._server.run, outcome.items)
-            self._to_hurry = True
-            if len(self._kept) > REMEMBERED:
-                self._kept.popitem(last=False)
+            known = self._submit(key, outcome.items, hurry=hurry)
         return outcome, known
 
-    def _is_kept(self, question: Question) -> None:
-        key = _key(question)
+    def _submit(self, key: tuple[bytes, int], items: list[Item], *, hurry: bool) -> Receipt:
+        receipt = self._kept[key] = self._server.sink.submit(self._server.run, items, hurry=hurry)
+        if not hurry:
+            self._to_hurry = True
+        if len(self._kept) > REMEMBERED:
+            self._kept.popitem(last=False)
+        return receipt
+
+    def _is_kept(self, key: tuple[bytes, int]) -> None:
         if key in self._kept:
             self._kept[key] = _KEPT
 
@@ -214,123 +251,6 @@ class NameServer:
         if sentence not in self._malformed and len(self._malformed) < _MALFORMED_KEPT:
             self._malformed.add(sentence)
             self._server.sink.post(self._server.run, [records.malformed(PROTOCOL, 400, f"DNS: {sentence}.")])
-
-    def _judge(self, question: Question, process: Callable[[], Attributed | None] | None) -> _Outcome:
-        if question.kind == dns.PTR:
-            pointed = self._pointed(question, process)
-            if pointed is not None:
-                return pointed
-        try:
-            name = question.name
-            if name.count(b".") >= max(len(question.labels), 1):
-                raise MalformedHost("a label of the name holds a dot")
-            host = parse_host(name.decode("ascii", "replace"))
-        except MalformedHost as error:
-            return self._malformed_name(question, str(error))
-        if isinstance(host, Address):
-            return self._malformed_name(question, "an address is not looked up")
-        if host.text == "localhost" or host.text.endswith(".localhost"):  # RFC 6761 §6.3
-            data = _LOCALHOST.get(question.kind)
-            return _Outcome(dns.NOERROR, data)
-        policy = self._server.policy
-        decision = policy.decide_name(host)
-        if decision.effect is Effect.DENY:
-            message = decision.message.replace(f"{host.text}:{decision.port}", host.text, 1)
-            return self._refused(question, decision.at_port(PORT, message), process)
-        addresses = question.kind in (dns.A, dns.AAAA)
-        if not addresses and question.type_text not in policy.rules.record_types(host):
-            return self._other_type(question, host, decision, process)
-        rule = decision.rule
-        if rule is not None and rule.pattern.kind is not Kind.EXACT:
-            why = why_it_carries_data(host.text.removesuffix(rule.pattern.name).rstrip("."))
-            if why is not None:
-                decision = decision.refused(Reason.NOT_ALLOWED, Source.BASELINE_POLICY, "")
-                said = Words(f"{host.text} {why}", f"--allow {host.text}", host.text)
-                return self._refused(question, decision._replace(port=PORT, said=said), process)
-        if not addresses:
-            items = None if process is None else [self._account(question, decision, process, None).closed(self._now)]
-            return _Outcome(dns.NOERROR, None, items, host.text)
-        address = self.stand_ins.address_of(host.text)
-        if address is None:
-            return _Outcome(dns.SERVFAIL)
-        ip: IP = address
-        if question.kind == dns.AAAA:
-            if not self._server.has_ipv6:
-                return _Outcome(dns.NOERROR)
-            ip = ipv6_stand_in(address)
-        items = None if process is None else [self._account(question, decision, process, ip).closed(self._now)]
-        return _Outcome(dns.NOERROR, ip.packed, items, "", (host.text, address))
-
-    def _other_type(
-        self, question: Question, host: Name, decision: Decision, process: Callable[[], Attributed | None] | None
-    ) -> _Outcome:
-        kind = question.type_text
-        message = f"{host.text} may be reached, but no rule lets its {kind} records be asked for"
-        entry = table_text({"host": host.text, "dns": [kind]})
-        refused = decision.refused(Reason.NOT_ALLOWED, Source.BASELINE_POLICY, message)._replace(
-            port=PORT, said=Words(message, f"--allow '{entry}'", entry)
-        )
-        # browsers and resolvers ask for these beside every address, and do without
-        return self._refused(question, refused, process, quiet=question.kind in (dns.HTTPS, dns.SVCB))
-
-    def _pointed(self, question: Question, process: Callable[[], Attributed | None] | None) -> _Outcome | None:
-        """A reverse look-up: the name that a stand-in stands for; of other addresses none is known here."""
-        ip = pointed_at(question.labels)
-        if ip is None:
-            return None
-        name = self.stand_ins.name_of(ip)
-        if name is not None:
-            return _Outcome(dns.NOERROR, dns.name_data(name))
-        if stands_for_names(ip) or ip.is_loopback:
-            return _Outcome(dns.NXDOMAIN)
-        decision = Decision(
-            Effect.DENY, Reason.NOT_ALLOWED, Source.BASELINE_POLICY, None, address_host(ip), PORT,
-            f"the name of {ip} is not looked up: the sandbox's name server asks nobody",
-        )  # fmt: skip
-        return self._refused(question, decision, process, quiet=True)
-
-    def _malformed_name(self, question: Question, why: str) -> _Outcome:
-        shown = question.name[:100].decode("latin-1").encode("unicode_escape").decode("ascii")
-        item = records.malformed(PROTOCOL, 400, f"The DNS question names no host ({why}): {shown}")
-        return _Outcome(dns.REFUSED, None, [item])
-
-    def _refused(
-        self,
-        question: Question,
-        decision: Decision,
-        process: Callable[[], Attributed | None] | None,
-        *,
-        quiet: bool = False,
-    ) -> _Outcome:
-        """`quiet`: on record, but not counted as a refusal that a person should hear of. Without `process` the record
-        is kept already."""
-        if process is None:
-            return _Outcome(dns.REFUSED)
-        account = self._account(question, decision, process, None)
-        refusal = refusal_from(
-            decision, protocol=PROTOCOL, method=question.type_text, host_text=account.host, port=PORT
-        )
-        items = account.refused(decision, refusal, self._now)
-        return _Outcome(dns.REFUSED, None, items[:1] if quiet else items)
-
-    def _account(
-        self,
-        question: Question,
-        decision: Decision,
-        process: Callable[[], Attributed | None],
-        ip: IP | None,
-    ) -> Account:
-        decided = decision if decision.port == PORT else decision.at_port(PORT)
-        account = Account(decided, PROTOCOL, question.type_text, self._now)
-        account.requests = 1
-        account.address = ip
-        account.closed_by = "proxy"
-        account.process = process()
-        return account
-
-    @property
-    def _now(self) -> float:
-        return self._server.loop.now
 
 
 class _Kept:
@@ -368,7 +288,7 @@ async def serve_stream(connection: Connection) -> None:
             kept += data
         size = int.from_bytes(kept[:2], "big")
         message, kept = kept[2 : 2 + size], kept[2 + size :]
-        reply = names.at_once(message)
+        reply = names.again(message) or names.at_once(message)
         if isinstance(reply, Question):
             reply = await names.answer(reply, connection.process)
         if not reply:
@@ -400,11 +320,7 @@ async def serve_datagrams(server: Server, sock: _socket.socket, watch: Watch) ->
             if relay.allows(sent_to):
                 relay.take(datagram)
                 continue
-        reply = names.at_once(datagram.data)
-        if isinstance(reply, bytes):
-            datagram.reply(reply)
-        else:
-            names.answer_later(reply, datagram, hurry=taken == 0)  # most often it comes alone
+        names.take(datagram, hurry=taken == 0)  # most often it comes alone
         taken += 1
         if taken % _A_TURN == 0:
             await server.loop.turn()

@@ -149,9 +149,7 @@ class ProxyProcess:
 
     def _obey(self, message: Mapping[str, Any]) -> None:
         kind = message["type"]
-        if kind == "receipt":
-            self._control.settle(message["id"])
-        elif kind == "configure":
+        if kind == "configure":
             self._configure(message["policy"], message["settings"])
             if self._loaded is None and not message.get("hold"):
                 self._serve()

@@ -1,8 +1,9 @@
 """Builds the proxy's records, the only place that does: what was opened, what was refused, what a connection did.
 
-An item is `{"type", "payload"}`. A refused request is one `network` and one `refusal`; an allowed connection is one
-`event` when it is decided and one `network` at its end. On a kept-alive client connection that is one for each host,
-port and rule, with `requests` counted. Nothing here holds a header value or a byte of content.
+An item is `{"type", "payload"}`, the payload an object or its JSON (`Encoded`). A refused request is one `network` and
+one `refusal`; an allowed connection is one `event` when it is decided and one `network` at its end. On a kept-alive
+client connection that is one for each host, port and rule, with `requests` counted. Nothing here holds a header value
+or a byte of content.
 """
 
 from __future__ import annotations
@@ -64,10 +65,10 @@ class Sink(Protocol):
     def post(self, run: str, items: list[Item]) -> None:
         """Hand over a record that nobody waits for. Records arrive in the order they were handed over."""
 
-    def submit(self, run: str, items: list[Item]) -> Receipt:
-        """Hand over a record whose keeping an answer waits for."""
+    def submit(self, run: str, items: list[Item], *, hurry: bool = False) -> Receipt:
+        """Hand over a record whose keeping an answer waits for; with `hurry` it is passed on at once."""
 
-    def hurry(self) -> None:
+    def hurry(self) -> object:
         """Pass on what was handed over now, not with the rest of what this round of the loop brings."""
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from doorward.proxy.loop import Loop, Promise
+from doorward.start_json import Encoded, loads
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,9 +25,10 @@ class FunctionSink:
     def post(self, run: str, items: list[Item]) -> None:
         """See `records.Sink`."""
         for item in items:
-            self._keep(run, item)
+            payload = item["payload"]
+            self._keep(run, {**item, "payload": loads(payload)} if isinstance(payload, Encoded) else item)
 
-    def submit(self, run: str, items: list[Item]) -> Promise[None]:
+    def submit(self, run: str, items: list[Item], *, hurry: bool = False) -> Promise[None]:
         """See `records.Sink`."""
         self.post(run, items)
         return self._kept

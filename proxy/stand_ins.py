@@ -57,6 +57,11 @@ class StandIns:
 
     def address_of(self, name: str) -> IPv4Address | None:
         """The stand-in of a name; None when every place of the table is held by a connection."""
+        number = self.number_of(name)
+        return None if number is None else IPv4Address(number)
+
+    def number_of(self, name: str) -> int | None:
+        """The same as a number."""
         entry = self._by_name.get(name)
         if entry is None:
             address = self._free_address()
@@ -65,7 +70,7 @@ class StandIns:
             entry = self._by_name[name] = self._by_address[address] = _Entry(name, address)
         else:
             self._by_name.move_to_end(name)
-        return IPv4Address(entry.address)
+        return entry.address
 
     def keeps(self, name: str, address: IPv4Address) -> bool:
         """Whether the name still has this stand-in; it counts as used then."""
@@ -106,7 +111,7 @@ class StandIns:
             return None
         while self._next <= _LAST:
             address, self._next = self._next, self._next + 1
-            if not any(IPv4Address(address) in network for network in self._reserved):
+            if not self._reserved or not any(IPv4Address(address) in network for network in self._reserved):
                 return address
         return self._freed.popleft() if self._freed else None
 

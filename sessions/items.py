@@ -127,8 +127,10 @@ def turn_change(type: str, payload: Mapping[str, Any]) -> Literal["started", "en
 
 def advanced(totals: Totals, type: str, payload: Mapping[str, Any]) -> Totals:
     """The session's totals after one more record."""
+    if type == "network":
+        return totals
     if type == "refusal":
-        return totals._replace(refused=totals.refused + 1)
+        return Totals(totals.turn, totals.open, totals.refused + 1, totals.name)
     change = turn_change(type, payload)
     if change == "started":
         turn = payload.get("turn")
@@ -304,6 +306,22 @@ def network(turn: int, record: Mapping[str, Any]) -> Item:
 def refusal(turn: int, body: Mapping[str, Any]) -> Item:
     """One refusal, its keys in the order the refused client was told them."""
     return "refusal", {"turn": turn, **body}
+
+
+def of_proxy(turn: int, kind: str, payload: Mapping[str, Any], text: str = "") -> tuple[str, Mapping[str, Any], str]:
+    """An item of the proxy (a `network`, a `refusal` or an event) and its payload as JSON. `text` is what `payload` was
+    decoded from, and most of that; "" where it may not stand in a rollout."""
+    if not text or not payload or "turn" in payload:
+        type, payload = (
+            network(turn, payload)
+            if kind == "network"
+            else refusal(turn, payload) if kind == "refusal" else event(turn, payload)
+        )
+        return type, payload, dumps(payload)
+    # as the three builders have it
+    if kind == "network" or kind == "refusal":
+        return kind, payload, f'{{"turn":{turn},{text[1:]}'
+    return "event_msg", payload, f'{text[:-1]},"turn":{turn}}}'
 
 
 def event(turn: int, payload: Mapping[str, Any]) -> Item:

@@ -212,9 +212,21 @@ class Rollout:
     def append_together(self, records: Sequence[tuple[str, Mapping[str, Any]]]) -> list[Line]:
         """The same for several that come at once, in one write. Raises RolloutError unless all of them are in the file;
         the first of them may then be, as if the rest had never come."""
+        lines: list[Line] = []
+        self._write([(type, payload, None) for type, payload in records], lines)
+        return lines
+
+    def append_encoded(self, records: Sequence[tuple[str, Mapping[str, Any], str]]) -> int:
+        """The same for payloads that are JSON already (ASCII, one line each), beside what was decoded from it. Returns
+        the first one's ordinal."""
+        self._write(records, None)
+        return self._ordinal - len(records)
+
+    def _write(self, records: Sequence[tuple[str, Mapping[str, Any], str | None]], lines: list[Line] | None) -> None:
+        """Appends them, each with what it reads like where that is encoded. `lines` takes what a reader would see."""
         if self._descriptor < 0:
             raise RolloutError(f"{self.path} is closed")
-        for type, payload in records:
+        for type, payload, _ in records:
             row = items.keeping(type, payload)
             if not row.kept:
                 raise ValueError(f"{type} {payload.get('type', '')} is not kept in rollouts: {row.why}")
@@ -230,26 +242,28 @@ class Rollout:
             timestamp = rfc3339(time.time_ns())
             totals, digits, ordinal = self._totals, self._chain, self._ordinal
             data = b""
-            lines: list[Line] = []
-            for type, payload in records:
+            unchained = None
+            if size != self._linked_end:
+                data, unchained = self._account_for(size)
+            for type, payload, encoded in records:
                 totals = items.advanced(totals, type, payload)
-                metadata: dict[str, Any] = {"turn": totals.turn, "open": totals.open, "refused": totals.refused}
-                if totals.name is not None:
-                    metadata["name"] = totals.name
-                if not lines and size != self._linked_end:
-                    data = self._account_for(size, metadata)
+                if encoded is None:
+                    encoded = _encode(payload)
                 body = (
-                    f'{{"timestamp":"{timestamp}","ordinal":{ordinal},"type":{_encode(type)}'
-                    f',"payload":{_encode(payload)},"metadata":{_encode(metadata)[:-1]},"chain":"'
+                    f'{{"timestamp":"{timestamp}","ordinal":{ordinal},"type":{_encode(type)},"payload":{encoded},'
+                    f'"metadata":{{{_totals(totals, unchained)},"chain":"'
                 ).encode("ascii")
-                metadata["chain"] = digits = chain.link(digits, body)
+                digits = chain.link(digits, body)
                 text = chain.sealed(body, digits)
                 if len(text) > RECORD_LIMIT:
                     raise RolloutError(f"a record of {len(text)} bytes is more than a rollout takes")
-                start = size + len(data)
-                lines.append(Line(type, payload, timestamp, ordinal, metadata, None, start, len(text) - 1, True))
+                if lines is not None:
+                    start, length = size + len(data), len(text) - 1
+                    metadata = _metadata(totals, unchained, digits)
+                    lines.append(Line(type, payload, timestamp, ordinal, metadata, None, start, length, True))
                 data += text
                 ordinal += 1
+                unchained = None
             written = os.write(self._descriptor, data)
         except OSError as error:
             raise RolloutError(f"cannot write to {self.path}: {error.strerror}") from error
@@ -262,11 +276,11 @@ class Rollout:
             )
         self._totals, self._chain, self._ordinal = totals, digits, ordinal
         self._linked_end = size + len(data)
-        return lines
 
-    def _account_for(self, size: int, metadata: dict[str, Any]) -> bytes:
-        """What to write first so that the record starts on its own line; `metadata` gets the account of the rest."""
+    def _account_for(self, size: int) -> tuple[bytes, dict[str, Any] | None]:
+        """What to write first so that the record starts on its own line, and the account of what stands before it."""
         closing = b""
+        unchained = None
         if size and os.pread(self._descriptor, 1, size - 1) != b"\n":
             closing = b"\n"
         count = size + len(closing) - self._linked_end
@@ -277,8 +291,8 @@ class Rollout:
             for start in range(self._linked_end, size, CHUNK):
                 digest.update(os.pread(self._descriptor, min(CHUNK, size - start), start))
             digest.update(closing)
-            metadata["unchained"] = {"bytes": count, "sha256": digest.hexdigest()}
-        return closing
+            unchained = {"bytes": count, "sha256": digest.hexdigest()}
+        return closing, unchained
 
     def sync(self) -> None:
         """Returns when everything appended is on the disk. Raises RolloutError."""
@@ -309,6 +323,25 @@ class Rollout:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+def _metadata(totals: Totals, unchained: dict[str, Any] | None, digits: str) -> dict[str, Any]:
+    """Of one record, as `line.py` has it."""
+    metadata: dict[str, Any] = {"turn": totals.turn, "open": totals.open, "refused": totals.refused}
+    if totals.name is not None:
+        metadata["name"] = totals.name
+    if unchained is not None:
+        metadata["unchained"] = unchained
+    metadata["chain"] = digits
+    return metadata
+
+
+def _totals(totals: Totals, unchained: dict[str, Any] | None) -> str:
+    """The same as JSON, up to the link and without the brace."""
+    text = f'"turn":{totals.turn},"open":{"true" if totals.open else "false"},"refused":{totals.refused}'
+    if totals.name is not None:
+        text += f',"name":{_encode(totals.name)}'
+    return text if unchained is None else f'{text},"unchained":{_encode(unchained)}'
 
 
 def _new_file(path: str) -> int:

@@ -30,6 +30,7 @@ from doorward.proxy.policy import Policy
 from doorward.proxy.resolver import IP, LookupFailed
 from doorward.proxy.server import Server
 from doorward.proxy.splice import PipePool
+from doorward.start_json import Encoded
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -93,10 +94,13 @@ class MemorySink:
 
     def post(self, run: str, items: list[Item]) -> None:
         with self.changed:
-            self.items += json.loads(json.dumps(items))
+            for item in items:
+                payload = item["payload"]
+                text = payload if isinstance(payload, Encoded) else json.dumps(payload)
+                self.items.append({"type": item["type"], "payload": json.loads(text)})
             self.changed.notify_all()
 
-    def submit(self, run: str, items: list[Item]) -> Promise[None]:
+    def submit(self, run: str, items: list[Item], *, hurry: bool = False) -> Promise[None]:
         promise: Promise[None] = Promise(self.loop)
         if self.gone:
             promise.fail(SupervisorGone())

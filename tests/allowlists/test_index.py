@@ -8,10 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from doorward.allowlists.decision import Unsaid
 from doorward.allowlists.host import Address, Host, Name, parse_host
 from doorward.allowlists.index import PortTable, RuleIndex, rules_of
 from doorward.allowlists.pattern import Kind, has_port
-from doorward.allowlists.rule import Origin, Rule, parse_rule
+from doorward.allowlists.rule import MalformedRules, Origin, Rule, parse_rule
 from doorward.allowlists.ruleset import RuleSet
 
 FLAG = Origin("flag", "--allow")
@@ -150,3 +151,39 @@ def test_a_name_with_more_labels_than_any_rule_costs_no_more() -> None:
     """A client chooses the name."""
     short, long = parse_host("a.b.c.d.e.f"), parse_host("a." * 126 + "b")
     assert _calls_of_a_decision(20, long, 443) <= _calls_of_a_decision(20, short, 443)
+
+
+_ENTRIES = st.lists(_ENTRY, max_size=6)
+
+
+@given(_ENTRIES, _ENTRIES, _NAME, st.booleans())
+def test_names_that_are_not_decided_alone_are_decided_as_their_siblings(
+    allow: list[str], deny: list[str], parent: str, can_ask: bool
+) -> None:
+    try:
+        rules = RuleSet.build(
+            [parse_rule(entry, "allow", FLAG) for entry in allow],
+            [parse_rule(entry, "deny", FLAG) for entry in deny],
+            can_ask=can_ask,
+        )
+    except MalformedRules:
+        return
+    siblings = [Name(f"{label}.{parent}") for label in ("a", "b", "c", "www", "metadata")]
+    alike = [name for name in siblings if not rules.decided_alone(name.text)]
+    first = rules.decide_name(alike[0])
+    for name in alike[1:]:
+        other = rules.decide_name(name)
+        assert other[:4] == first[:4]
+        assert other.port == first.port
+        if isinstance(first.said, Unsaid):
+            assert first.said.about(first.host, name) == other.said
+
+
+def test_a_name_that_is_spelled_out_or_special_is_decided_alone() -> None:
+    rules = RuleSet.build(
+        [parse_rule(entry, "allow", FLAG) for entry in ("**.a.test", "*.b.test", "udp:c.test:9")],
+        [parse_rule("d.test", "deny", FLAG)],
+        prompt=[parse_rule("e.test", "deny", FLAG)],
+    )
+    alone = ["a.test", "c.test", "d.test", "e.test", "metadata.google.internal"]
+    assert [name for name in (*alone, "b.test", "n.a.test", "n.d.test") if rules.decided_alone(name)] == alone

@@ -4,12 +4,13 @@ import json
 import math
 import subprocess
 import sys
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from doorward.start_json import _plain, dumps, loads
+from doorward.start_json import _plain, dumps, loads, value_at
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
@@ -30,6 +31,20 @@ def test_it_writes_what_json_writes(value: object, sort_keys: bool, spaced: bool
 def test_it_reads_what_it_wrote(value: object) -> None:
     text = dumps(value)
     assert loads(text) == loads(text.encode()) == loads(f"\n {text}\t") == json.loads(text)
+
+
+@pytest.mark.parametrize("read", [value_at, _plain()[2]])
+@given(value=VALUES)
+def test_a_value_is_read_where_it_stands(read: Any, value: object) -> None:
+    text = dumps(value)
+    assert read(f'{{"a":{text},1', 5) == (value, 5 + len(text))
+
+
+@pytest.mark.parametrize("read", [value_at, _plain()[2]])
+@pytest.mark.parametrize("text", ["", "{", "nul", '[NaN]', "-Infinity", '{"a":Infinity}', '["\t"]', '"\n"'])
+def test_what_could_not_stand_in_json_is_no_value(read: Any, text: str) -> None:
+    with pytest.raises(ValueError):
+        read(text, 0)
 
 
 def test_a_byte_that_was_no_text_survives() -> None:

@@ -13,6 +13,17 @@ from doorward.proxy.channel import Channel
 from doorward.proxy.control import Control, SupervisorGone
 from doorward.proxy.loop import Group, Loop
 from doorward.proxy.task import DeadlinePassed
+from doorward.start_json import Encoded
+
+
+def read(line: bytes) -> dict[str, Any]:
+    """A message, or a record as one."""
+    if line.startswith(b"{"):
+        message: dict[str, Any] = json.loads(line)
+        return message
+    number, waits, run, *told = line.decode().split("\t")
+    items = [{"type": kind, "payload": json.loads(text)} for kind, text in zip(told[::2], told[1::2], strict=True)]
+    return {"type": "record", "id": int(number), "run": run, "wait": waits == "wait", "items": items}
 
 
 class Ends:
@@ -28,7 +39,7 @@ class Ends:
         data = b""
         while data.count(b"\n") < count:
             data += await self.other.recv()
-        return [json.loads(line) for line in data.splitlines()]
+        return [read(line) for line in data.splitlines()]
 
 
 @pytest.fixture
@@ -57,14 +68,49 @@ def test_records_are_numbered_lines_in_order(loop: Loop, ends: Ends) -> None:
     assert third == {"type": "ready"}
 
 
+def test_a_payload_may_be_json_already(loop: Loop, ends: Ends) -> None:
+    ends.control.post("r", [{"type": "network", "payload": Encoded('{"a": 1}')}, {"type": "event", "payload": {}}])
+
+    async def main() -> list[dict[str, Any]]:
+        await ends.control.flush()
+        return await ends.lines(1)
+
+    items = [{"type": "network", "payload": {"a": 1}}, {"type": "event", "payload": {}}]
+    assert loop.run(main())[0]["items"] == items
+
+
+def test_a_record_in_a_hurry_goes_at_once_with_what_was_before_it(loop: Loop, ends: Ends) -> None:
+    ends.control.post("r1", [])
+    ends.control.submit("r2", [], hurry=True)
+    data = ends.other.try_recv()
+    assert data is not None
+    assert [read(line)["run"] for line in data.splitlines()] == ["r1", "r2"]
+
+
+def test_a_record_in_a_hurry_waits_for_room(loop: Loop, ends: Ends) -> None:
+    count = 2000
+    for _ in range(count):
+        ends.control.submit("r", [{"type": "event", "payload": {"padding": "x" * 500}}], hurry=True)
+
+    async def main() -> int:
+        async with Group(loop) as group:
+            writer = group.start(ends.control.write())
+            lines = await ends.lines(count)
+            writer.cancel()
+        return len(lines)
+
+    assert loop.run(main()) == count
+
+
 def test_a_receipt_settles_its_record_alone(loop: Loop, ends: Ends) -> None:
     one, two = ends.control.submit("r", []), ends.control.submit("r", [])
-    ends.control.settle(2)
-    ends.control.settle(99)
-    assert two.settled
-    assert not one.settled
 
     async def main() -> None:
+        await ends.other.send(b"2\n99\n")
+        ends.other.end()
+        await ends.control.messages(lambda message: None)
+        assert two.settled
+        assert not one.settled
         await two.wait()
         with pytest.raises(DeadlinePassed):
             await one.wait(loop.now + 1)
@@ -78,14 +124,14 @@ def test_messages_come_whole_however_they_are_cut(loop: Loop, ends: Ends) -> Non
     async def main() -> None:
         async with Group(loop) as group:
             group.start(ends.control.messages(heard.append))
-            for byte in b'{"type":"receipt","id":1}\n{"type":"shut':
+            for byte in b'{"type":"first","id":1}\n{"type":"shut':
                 await ends.other.send(bytes([byte]))
                 await loop.turn()
             await ends.other.send(b'down"}\n{"type":"a"}\n{"type":"b"}\n')
             ends.other.end()
 
     loop.run(main())
-    assert [message["type"] for message in heard] == ["receipt", "shutdown", "a", "b"]
+    assert [message["type"] for message in heard] == ["first", "shutdown", "a", "b"]
 
 
 def test_a_line_that_is_no_message_is_an_error(loop: Loop, ends: Ends) -> None:
@@ -100,7 +146,7 @@ def test_a_line_that_is_no_message_is_an_error(loop: Loop, ends: Ends) -> None:
 def test_a_slow_reader_gets_every_record(loop: Loop, ends: Ends) -> None:
     count = 3000
     for index in range(count):
-        ends.control.post("r", [{"number": index, "padding": "x" * 500}])
+        ends.control.post("r", [{"type": "event", "payload": {"number": index, "padding": "x" * 500}}])
 
     async def main() -> list[dict[str, Any]]:
         async with Group(loop) as group:
@@ -109,13 +155,13 @@ def test_a_slow_reader_gets_every_record(loop: Loop, ends: Ends) -> None:
             writer.cancel()
         return lines
 
-    assert [line["items"][0]["number"] for line in loop.run(main())] == list(range(count))
+    assert [line["items"][0]["payload"]["number"] for line in loop.run(main())] == list(range(count))
 
 
 def test_a_writer_that_is_cancelled_leaves_whole_lines_to_flush(loop: Loop, ends: Ends) -> None:
     count = 3000
     for index in range(count):
-        ends.control.post("r", [{"number": index, "padding": "x" * 500}])
+        ends.control.post("r", [{"type": "event", "payload": {"number": index, "padding": "x" * 500}}])
 
     async def main() -> list[dict[str, Any]]:
         async with Group(loop) as group:
@@ -123,11 +169,11 @@ def test_a_writer_that_is_cancelled_leaves_whole_lines_to_flush(loop: Loop, ends
             await loop.sleep(1)  # the socket is full by now, in the middle of a line
             writer.cancel()
             await loop.sleep(1)
-            ends.control.post("r", [{"number": count}])
+            ends.control.post("r", [{"type": "event", "payload": {"number": count}}])
             group.start(ends.control.flush())
             return await ends.lines(count + 1)
 
-    assert [line["items"][0]["number"] for line in loop.run(main())] == list(range(count + 1))
+    assert [line["items"][0]["payload"]["number"] for line in loop.run(main())] == list(range(count + 1))
 
 
 def test_when_it_is_closed_receipts_fail_and_later_ones_at_once(loop: Loop, ends: Ends) -> None:

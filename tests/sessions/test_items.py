@@ -2,6 +2,7 @@
 
 import json
 import shlex
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -9,6 +10,7 @@ from hypothesis import strategies as st
 
 from doorward.sessions import items
 from doorward.sessions.line import Totals
+from doorward.start_json import dumps
 
 SESSION = "019ad1d2-0000-7000-8000-000000000001"
 CODEX_TYPES = {"session_meta", "turn_context", "response_item", "event_msg", "compacted"}
@@ -141,3 +143,19 @@ def test_a_command_line_can_be_typed(argv: list[str]) -> None:
 def test_all_payloads_are_json() -> None:
     for _, payload in everything():
         assert json.loads(json.dumps(payload)) == payload
+
+
+@pytest.mark.parametrize("kind", ["network", "refusal", "event"])
+@pytest.mark.parametrize("payload", [{"type": "published", "port": 1}, {"é": [1, None]}, {}, {"turn": 9, "type": "x"}])
+def test_an_item_of_the_proxy_is_encoded_as_its_builder_has_it(kind: str, payload: dict[str, Any]) -> None:
+    build = {"network": items.network, "refusal": items.refusal, "event": items.event}[kind]
+    type, wanted = build(3, payload)
+    for text in ("", dumps(payload)):
+        made = items.of_proxy(3, kind, payload, text)
+        assert made[0] == type
+        assert made[2] == dumps(wanted)
+        assert items.keeping(made[0], made[1]) == items.keeping(type, wanted)
+
+
+def test_what_the_proxy_wrote_stays_as_it_wrote_it() -> None:
+    assert items.of_proxy(3, "network", {"a": 1}, '{"a": 1.0}')[2] == '{"turn":3,"a": 1.0}'

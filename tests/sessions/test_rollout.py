@@ -17,6 +17,7 @@ from doorward.sessions.home import Home
 from doorward.sessions.line import Line
 from doorward.sessions.rollout import Rollout, RolloutBusy, RolloutError
 from doorward.sessions.verify import verify
+from doorward.start_json import dumps
 
 Lines = Callable[[str], list[Line]]
 Damages = Callable[[str], list[Damage]]
@@ -102,6 +103,38 @@ def test_records_that_come_together_are_one_write(
     assert [line.metadata["refused"] for line in written] == [0, 1, 1, 1]
     assert [line._replace(number=None) for line in lines(rollout.path)[1:]] == written
     assert verify(rollout.path).intact
+
+
+def test_payloads_that_are_json_already_stand_as_they_are(home: Home, lines: Lines) -> None:
+    payloads = [("network", {"turn": 1, "é": 1.5}), ("refusal", {"turn": 1}), ("event_msg", {"type": "published"})]
+    encoded = [(type, payload, dumps(payload)) for type, payload in payloads]
+    with Rollout.create(home, cwd="/work") as rollout:
+        assert rollout.append_encoded(encoded) == 1
+        assert rollout.append_together(payloads)[0].ordinal == 4
+        assert rollout.totals.refused == 2
+    with open(rollout.path, encoding="ascii") as file:
+        kept = [line.partition('"type"')[2] for line in file][1:]
+    for one, other in zip(kept[:3], kept[3:], strict=True):
+        assert one.partition('"metadata"')[0] == other.partition('"metadata"')[0]
+    assert [line.metadata["refused"] for line in lines(rollout.path)[1:]] == [0, 1, 1, 1, 2, 2]
+    assert verify(rollout.path).intact
+
+
+def test_an_encoded_payload_accounts_for_a_torn_line_before_it(home: Home, lines: Lines) -> None:
+    with Rollout.create(home, cwd="/work") as rollout:
+        with open(rollout.path, "ab") as file:
+            file.write(b'{"torn')
+        assert rollout.append_encoded([("network", {"a": 1}, '{"a":1}')]) == 1
+        assert rollout.append("network", {}).ordinal == 2
+    last = lines(rollout.path)[-2:]
+    assert last[0].metadata["unchained"]["bytes"] == 7
+    assert "unchained" not in last[1].metadata
+    assert verify(rollout.path).intact
+
+
+def test_of_encoded_payloads_what_is_dropped_is_refused(home: Home) -> None:
+    with Rollout.create(home, cwd="/work") as rollout, pytest.raises(ValueError, match="not kept"):
+        rollout.append_encoded([("event_msg", {"type": "warning"}, '{"type":"warning"}')])
 
 
 @pytest.mark.parametrize("wrong", [("network", {"x": object()}), ("event_msg", {"type": "agent_message_delta"})])
