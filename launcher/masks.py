@@ -30,10 +30,18 @@ def keep_masks(cache_dir: str) -> Masks:
 
 
 def _make_file(path: str) -> None:
-    temporary = f"{path}.{os.getpid()}"
+    """Another start may make it at the same moment, and lay it: then its own stays, since what is renamed over a file
+    takes away every mount on that (rename(2)), and fails whoever is about to mount there."""
+    temporary = f"{path}.{os.urandom(8).hex()}"
     handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0)
     os.close(handle)
-    os.rename(temporary, path)
+    try:
+        os.link(temporary, path)
+    except OSError:  # it is there, or the file system has no links
+        if not _is_mask_file(path):
+            os.rename(temporary, path)
+            return
+    os.unlink(temporary)
 
 
 def _is_mask_file(path: str) -> bool:
