@@ -6,7 +6,7 @@ from doorward.allowlists.host import Name, address_host, host_text
 from doorward.named_tuple import NamedTuple
 from doorward.proxy.admission import Located, Unreachable, Way
 from doorward.proxy.channel import Channel
-from doorward.proxy.dial import DialFailed, dial, dial_one
+from doorward.proxy.dial import DialFailed, begin_one, dial, finish_one
 from doorward.proxy.parent import Parent
 from doorward.proxy.parent_tunnel import ParentFailed, open_tunnel
 from doorward.proxy.policy import Policy
@@ -34,7 +34,9 @@ async def connect(way: Way, policy: Policy, located: Located, *, absolute: bool 
             addresses, port, seconds = located.addresses, located.decision.port, policy.limits.dial_time
             if len(addresses) == 1:  # most often
                 ip = addresses[0]
-                channel = await dial_one(way.loop, way.dialler, ip, port, seconds)
+                channel = begin_one(way.loop, way.dialler, ip, port)
+                if not channel.can_write:
+                    await finish_one(channel, ip, port, seconds)
             else:
                 channel, ip = await dial(way.loop, way.dialler, addresses, port, seconds)
             return Connected(channel, ip, None, b"", False)

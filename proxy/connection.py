@@ -65,7 +65,9 @@ class Connection:
             if self._entry is not None:
                 await self._entry(self)
                 return
-            first = await self.channel.recv(deadline=self.deadline)
+            first = self.channel.try_recv()
+            if first is None:
+                first = await self.channel.recv(deadline=self.deadline)
             if not first:
                 return
             if first[0] == _SOCKS5:

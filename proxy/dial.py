@@ -80,7 +80,10 @@ def in_order(addresses: Iterable[IP]) -> list[IP]:
 async def dial(loop: Loop, dialler: Dialler, addresses: Sequence[IP], port: int, seconds: float) -> tuple[Channel, IP]:
     """A connected channel and the address it leads to. Raises DialFailed when all failed or `seconds` passed."""
     if len(addresses) == 1:
-        return await dial_one(loop, dialler, addresses[0], port, seconds), addresses[0]
+        channel = begin_one(loop, dialler, addresses[0], port)
+        if not channel.can_write:
+            await finish_one(channel, addresses[0], port, seconds)
+        return channel, addresses[0]
     waiting = in_order(addresses)
     deadline = loop.now + seconds
     next_start = loop.now
@@ -119,25 +122,27 @@ async def dial(loop: Loop, dialler: Dialler, addresses: Sequence[IP], port: int,
             channel.close()
 
 
-async def dial_one(loop: Loop, dialler: Dialler, ip: IP, port: int, seconds: float) -> Channel:
-    """The same for a single address."""
+def begin_one(loop: Loop, dialler: Dialler, ip: IP, port: int) -> Channel:
+    """A channel that is connected if it can be written, else `finish_one` waits for it. Raises DialFailed."""
     try:
-        channel = dialler.begin(loop, ip, port)
+        return dialler.begin(loop, ip, port)
     except OSError as error:
         raise DialFailed(f"Cannot connect: {_where(ip, port)}: {_why(error.errno)}.") from None
+
+
+async def finish_one(channel: Channel, ip: IP, port: int, seconds: float) -> None:
+    """Wait until it is connected. Raises DialFailed, and has closed it then."""
     try:
-        if not channel.can_write:
-            await channel.writable(loop.now + seconds)
-            code = channel.sock.getsockopt(_socket.SOL_SOCKET, _socket.SO_ERROR)
-            if code:
-                raise DialFailed(f"Cannot connect: {_where(ip, port)}: {_why(code)}.")
+        await channel.writable(channel.loop.now + seconds)
+        code = channel.sock.getsockopt(_socket.SOL_SOCKET, _socket.SO_ERROR)
+        if code:
+            raise DialFailed(f"Cannot connect: {_where(ip, port)}: {_why(code)}.")
     except DeadlinePassed:
         channel.close()
         raise _silent(ip, port, seconds) from None
     except BaseException:
         channel.close()
         raise
-    return channel
 
 
 def _silent(ip: IP, port: int, seconds: float) -> DialFailed:

@@ -94,7 +94,7 @@ class Tunnel:
                 break
             if judge.server_may_speak and not self.down.done:
                 moved = self.down.moved
-                more = self.down.turn(TURN)
+                more = self.down.may_move and self.down.turn(TURN)
                 if self.down.broken is not None:
                     self._break(self.down)
                     return False

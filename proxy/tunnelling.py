@@ -141,8 +141,8 @@ async def _serve(
         if account.receipt is not None:
             await account.receipt.wait()
         established = answers.established()
-        if established:
-            await connection.channel.send(established, connection.loop.now + server.policy.limits.idle_time)
+        if established and (sent := connection.channel.try_send(established)) < len(established):
+            await connection.channel.send(established[sent:], connection.loop.now + server.policy.limits.idle_time)
         if inspects and server.inspection is not None:
             from doorward.proxy.inspection.tunnel import InspectedTunnel  # only for those who have it
 
