@@ -36,7 +36,7 @@ class Channel(Watch):
 
     def __init__(self, loop: Loop, sock: _socket.socket, *, only_read: bool = False) -> None:
         """`sock` must be non-blocking. `only_read`: see `Watch`."""
-        super().__init__(loop, sock.fileno(), only_read=only_read)
+        Watch.__init__(self, loop, sock.fileno(), only_read)
         self.sock = sock
 
     def try_recv(self, size: int = READ_SIZE) -> bytes | None:

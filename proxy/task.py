@@ -101,7 +101,7 @@ class Watch:
     __slots__ = ("can_read", "can_write", "fd", "hung_up", "loop", "only_read", "reader", "registered", "writer",
                  "writing_noted")  # fmt: skip
 
-    def __init__(self, loop: Loop, fd: int, *, only_read: bool = False) -> None:
+    def __init__(self, loop: Loop, fd: int, only_read: bool = False) -> None:
         self.loop = loop
         self.fd = fd
         self.only_read = only_read
@@ -155,15 +155,17 @@ class Watch:
     def forget(self, *, shared: bool = False) -> None:
         """Stop watching; call it before the descriptor is closed. `shared`: another process holds the same open file,
         so that closing our descriptor would not take it out of the epoll set."""
-        fd, self.fd = self.fd, -1
+        fd = self.fd
         if fd < 0:
             return
+        self.fd = -1
         if self.registered:
             self.registered = False
             self.loop._watches.pop(fd, None)
             if shared:
                 self.loop._epoll.unregister(fd)
         self.can_read = self.can_write = True  # whoever waits finds out by trying
-        for task in (self.reader, self.writer):
-            if task is not None:
-                task._wake()
+        if self.reader is not None:
+            self.reader._wake()
+        if self.writer is not None:
+            self.writer._wake()

@@ -14,6 +14,12 @@ from doorward.proxy.first_bytes import Disagreement, FirstBytes
 from doorward.proxy.loop import Loop
 from doorward.proxy.splice import TURN, Flow, PipePool
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from doorward.proxy.task import Task
+
 
 class Tunnel:
     """Run it with `run()`; afterwards, also after a cancel, it says what happened. It closes neither channel, but may
@@ -65,7 +71,7 @@ class Tunnel:
                     return
             if more:
                 await loop.turn()
-            elif not await self._wait(up, down, deadline=loop.now + idle):
+            elif not await self._wait(loop.now + idle):
                 self._went_idle(idle)
                 return
 
@@ -103,9 +109,9 @@ class Tunnel:
                 if more:
                     await loop.turn()
                     continue
-                in_time = await self._wait(self.up, self.down, deadline=deadline)
+                in_time = await self._wait(deadline)
             else:
-                in_time = await self._wait(self.up, deadline=deadline)
+                in_time = await self._wait(deadline, only_up=True)
             if not in_time:
                 if not begun and judge.server_may_speak:
                     self._went_idle(idle)
@@ -117,22 +123,30 @@ class Tunnel:
         self.up.begin_with(judge.data, ended=judge.ended)
         return True
 
-    async def _wait(self, *flows: Flow, deadline: float) -> bool:
+    async def _wait(self, deadline: float, *, only_up: bool = False) -> bool:
         """Park until one of the flows may go on. As `Loop.wait_any`, without the lists: this is the hottest wait."""
-        loop = self.loop
+        loop, client, server = self.loop, self.client, self.server
         task = loop.current
-        for flow in flows:
-            if not flow.done:
-                if flow.waits_to_read:
-                    flow.source.watch()
-                    flow.source.reader = task
-                else:
-                    flow.sink.watch_writing()
-                    flow.sink.writer = task
+        if not self.up.done:
+            self._await(self.up, task)
+        if not only_up and not self.down.done:
+            self._await(self.down, task)
         try:
             return await loop.park(deadline)
         finally:
-            self.client.reader = self.client.writer = self.server.reader = self.server.writer = None
+            client.reader = client.writer = server.reader = server.writer = None
+
+    @staticmethod
+    def _await(flow: Flow, task: Task[Any]) -> None:
+        """Have `task` woken when the flow may go on."""
+        if flow.waits_to_read:
+            source = flow.source
+            if not source.registered:
+                source.watch()
+            source.reader = task
+        else:
+            flow.sink.watch_writing()
+            flow.sink.writer = task
 
     def _break(self, flow: Flow) -> None:
         """One side failed. A failed source may have had more to say: its sink gets a reset. A failed sink just left."""
