@@ -71,6 +71,11 @@ class Kqueue:
             masks[event.ident] = masks.get(event.ident, 0) | mask
         return list(masks.items())
 
+    def fileno(self) -> int:
+        """The queue's own descriptor; it can be read when there are events."""
+        number: int = self._queue.fileno()
+        return number
+
     def close(self) -> None:
         """Close the queue."""
         self._queue.close()

@@ -133,6 +133,10 @@ class Loop:
         self._bell, self._ringer = _make_bell()
         self._epoll.register(self._bell, EPOLLIN)
 
+    def fileno(self) -> int:
+        """The descriptor that can be read when there is something to do that the loop does not know of yet."""
+        return self._epoll.fileno()
+
     @property
     def current(self) -> Task[Any]:
         """The task that is running."""

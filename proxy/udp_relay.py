@@ -260,10 +260,9 @@ class UdpRelay:
             text = host_text(refused.host)
             refusal = refusal_from(refused, protocol=PROTOCOL, method="", host_text=text, port=self._port)
             flow.account = None
-            server.sink.submit(server.run, account.refused(refused, refusal, server.loop.now)).then(
+            server.sink.submit(server.run, account.refused(refused, refusal, server.loop.now), hurry=True).then(
                 lambda error: None if error is not None else flow.datagram.refuse(server, self._port)
             )
-            server.sink.hurry()
             self._end(flow)
 
     def _send(self, flow: _Flow, data: bytes) -> None:

@@ -249,8 +249,9 @@ class Rollout:
                 totals = items.advanced(totals, type, payload)
                 if encoded is None:
                     encoded = _encode(payload)
+                quoted = f'"{type}"' if type in items.RECORDS else _encode(type)
                 body = (
-                    f'{{"timestamp":"{timestamp}","ordinal":{ordinal},"type":{_encode(type)},"payload":{encoded},'
+                    f'{{"timestamp":"{timestamp}","ordinal":{ordinal},"type":{quoted},"payload":{encoded},'
                     f'"metadata":{{{_totals(totals, unchained)},"chain":"'
                 ).encode("ascii")
                 digits = chain.link(digits, body)

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from doorward.proxy import control
 from doorward.proxy.channel import Channel
 from doorward.proxy.control import Control, SupervisorGone
 from doorward.proxy.loop import Group, Loop
@@ -116,6 +117,71 @@ def test_a_receipt_settles_its_record_alone(loop: Loop, ends: Ends) -> None:
             await one.wait(loop.now + 1)
 
     loop.run(main())
+
+
+def sent(ends: Ends, data: bytes) -> None:
+    assert ends.other.try_send(data) == len(data)
+
+
+def test_a_receipt_that_comes_soon_is_not_waited_for(loop: Loop, ends: Ends, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(control, "_PROCESSORS", 2)
+    first = ends.control.submit("r", [])
+    sent(ends, b"1\n2\n")
+    second = ends.control.submit("r", [], hurry=True)
+    assert first.settled
+    assert second.settled
+
+
+@pytest.mark.parametrize("data", [b'{"type":"a"}\n', b'1\n{"type":"a"}\n', b'{"type":"a"}\n1\n', b"1"])
+def test_other_messages_are_left_for_their_reader(
+    loop: Loop, ends: Ends, monkeypatch: pytest.MonkeyPatch, data: bytes
+) -> None:
+    monkeypatch.setattr(control, "_PROCESSORS", 2)
+    sent(ends, data)
+    receipt = ends.control.submit("r", [], hurry=True)
+    assert not receipt.settled
+    sent(ends, b'\n{"type":"b"}\n' if data == b"1" else b'{"type":"b"}\n')
+    ends.other.end()
+    heard: list[dict[str, Any]] = []
+    loop.run(ends.control.messages(heard.append))
+    assert [message["type"] for message in heard] == [*(["a"] if b"a" in data else []), "b"]
+    assert receipt.settled is (b"1" in data)
+
+
+def test_the_rest_of_a_message_is_no_receipt(loop: Loop, ends: Ends, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(control, "_PROCESSORS", 2)
+
+    async def main() -> bool:
+        async with Group(loop) as group:
+            reader = group.start(ends.control.messages(lambda message: None))
+            sent(ends, b"1")
+            await loop.sleep(1)
+            sent(ends, b"2\n")
+            settled = ends.control.submit("r", [], hurry=True).settled
+            reader.cancel()
+        return settled
+
+    assert not loop.run(main())
+
+
+def test_after_once_in_vain_it_is_not_looked_for_a_while(
+    loop: Loop, ends: Ends, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(control, "_PROCESSORS", 2)
+    ends.control.submit("r", [], hurry=True)
+    sent(ends, b"2\n")
+    assert not ends.control.submit("r", [], hurry=True).settled
+    for _ in range(control._REST):
+        last = ends.control.submit("r", [], hurry=True)
+    assert not last.settled
+    sent(ends, b"%d\n" % (control._REST + 3))
+    assert ends.control.submit("r", [], hurry=True).settled
+
+
+def test_one_processor_is_the_supervisor_s(loop: Loop, ends: Ends, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(control, "_PROCESSORS", 1)
+    sent(ends, b"1\n")
+    assert not ends.control.submit("r", [], hurry=True).settled
 
 
 def test_messages_come_whole_however_they_are_cut(loop: Loop, ends: Ends) -> None:

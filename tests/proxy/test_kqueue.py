@@ -20,6 +20,9 @@ class Fake:
             self.waited.append(timeout)
         return [SimpleNamespace(**event) for event in self.events] if most else []
 
+    def fileno(self):
+        return 42
+
     def close(self):
         self.closed = True
 
@@ -110,3 +113,7 @@ def test_waiting(fake, asked, given):
     assert fake.waited == [given]
     queue.close()
     assert fake.closed
+
+
+def test_it_can_be_waited_for_itself(fake):
+    assert Kqueue().fileno() == 42
