@@ -30,7 +30,7 @@ _encode = dumps
 _READ = 16 * 1024  # a buffer from 128 KiB on is mapped for each call, which costs each receipt 13 µs (mallopt(3))
 
 _LOOKS = 250  # for a receipt, without sleeping: about 0.15 ms
-_REST = 64  # records for which that is left out, after once in vain
+_MOST_REST = 256  # records for which that is left out, after it was in vain most times
 _PROCESSORS = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
@@ -55,6 +55,7 @@ class Control:
         self._partial = b""  # of a message that has not come whole
         self._poll: poll | None = None
         self._in_vain = 0  # times not to look for receipts
+        self._rest = 1  # how many they were last, less what was not in vain since
         self._gone = False
 
     def post(self, run: str, items: list[Item]) -> None:
@@ -95,8 +96,10 @@ class Control:
             if look(0):
                 break
         else:  # the supervisor has no processor to itself now
-            self._in_vain = _REST
+            self._rest = min(4 * self._rest, _MOST_REST)
+            self._in_vain = self._rest
             return
+        self._rest = max(self._rest // 2, 1)
         try:
             lines = sock.recv(_READ, _socket.MSG_PEEK).split(b"\n")
             if self._partial or lines.pop() or not all(map(bytes.isdigit, lines)):

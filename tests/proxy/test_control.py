@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import socket
 from collections.abc import Iterator
@@ -164,18 +165,42 @@ def test_the_rest_of_a_message_is_no_receipt(loop: Loop, ends: Ends, monkeypatch
     assert not loop.run(main())
 
 
-def test_after_once_in_vain_it_is_not_looked_for_a_while(
+def test_after_looking_in_vain_it_is_left_out_for_a_while(
     loop: Loop, ends: Ends, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(control, "_PROCESSORS", 2)
-    ends.control.submit("r", [], hurry=True)
-    sent(ends, b"2\n")
-    assert not ends.control.submit("r", [], hurry=True).settled
-    for _ in range(control._REST):
-        last = ends.control.submit("r", [], hurry=True)
-    assert not last.settled
-    sent(ends, b"%d\n" % (control._REST + 3))
-    assert ends.control.submit("r", [], hurry=True).settled
+    numbers = itertools.count(1)
+
+    def looks() -> bool:
+        """Whether a receipt that is there is found."""
+        sent(ends, b"%d\n" % next(numbers))
+        return ends.control.submit("r", [], hurry=True).settled
+
+    def in_vain() -> None:
+        next(numbers)
+        ends.control.submit("r", [], hurry=True)
+        ends.other.sock.recv(65536)  # else there is no room one day
+
+    def taken() -> None:
+        ends.control._channel.sock.recv(65536)
+
+    assert looks()
+    in_vain()
+    left_out = [looks() for _ in range(4)]
+    taken()
+    assert left_out == [False] * 4
+    assert looks()  # which counts for two of the four
+    in_vain()
+    left_out = [looks() for _ in range(8)]
+    taken()
+    assert left_out == [False] * 8
+    assert looks()
+    for _ in range(6):
+        in_vain()
+        for _ in range(ends.control._in_vain):
+            in_vain()
+    in_vain()
+    assert ends.control._in_vain == control._MOST_REST
 
 
 def test_one_processor_is_the_supervisor_s(loop: Loop, ends: Ends, monkeypatch: pytest.MonkeyPatch) -> None:
