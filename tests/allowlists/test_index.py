@@ -106,6 +106,7 @@ def _calls_of_a_decision(size: int, host: Host, port: int) -> int:
         nonlocal calls
         calls += event in {"call", "c_call"}
 
+    rules.decide(host, port)  # the first IPv6 address of a process has its classes made
     before = sys.getprofile()
     sys.setprofile(count)
     try:
