@@ -167,7 +167,7 @@ class Door:
                 return
             for record in records:
                 with self.changed:
-                    self.items += record.items
+                    self.items += [(kind, payload) for kind, payload, _ in record.items]
                     self.changed.notify_all()
                 if record.wants_receipt:
                     self.proxy.receipt(record.number)
