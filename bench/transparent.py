@@ -21,13 +21,12 @@ import threading
 import time
 from collections.abc import Callable
 
-# Runs inside. Each round does every kind once, so that what disturbs one disturbs the others too.
+# Runs inside. Each round does every kind once, beginning with another one each time: what one leaves to do (a tunnel's
+# end is two more steps) then disturbs all others alike.
 CLIENT = r"""
 import json, socket, struct, sys, time
 port, rounds = int(sys.argv[1]), int(sys.argv[2])
 clock = time.perf_counter
-kinds = ('captured', 'connect', 'dns', 'first name', 'refused name', 'refused', 'refused through the proxy', 'datagram')
-times = {kind: [] for kind in kinds}
 address = socket.gethostbyname('a.test')
 def query(number, name):
     labels = b''.join(bytes([len(each)]) + each for each in name.encode().split(b'.'))
@@ -42,26 +41,39 @@ def ask(name):
     s.sendall(f'CONNECT {name} HTTP/1.1\r\nHost: {name}\r\n\r\n'.encode())
     head = b''
     while b'\r\n\r\n' not in head: head += s.recv(4096)
-    return s, head
-for number in range(rounds + 5):
-    took = {}
-    t = clock(); s = socket.create_connection((address, port), 10); talk(s); took['captured'] = clock() - t; s.close()
-    t = clock(); s, head = ask(f'a.test:{port}'); talk(s); took['connect'] = clock() - t; s.close()
-    names = ('dns', 'a.test'), ('first name', f'n{number}.a.test'), ('refused name', f'n{number}.b.test')
-    for kind, name in names:
-        asked = query(number, name)
-        t = clock(); dns.send(asked); dns.recv(600); took[kind] = clock() - t
-    t = clock()
-    s = socket.create_connection((address, 1), 10)
+    return s
+def captured(number):
+    t = clock(); s = socket.create_connection((address, port), 10); talk(s); took = clock() - t; s.close(); return took
+def connect(number):
+    t = clock(); s = ask(f'a.test:{port}'); talk(s); took = clock() - t; s.close(); return took
+def look_up(name):
+    def work(number):
+        asked = query(number, name.replace('%', str(number)))
+        t = clock(); dns.send(asked); dns.recv(600); return clock() - t
+    return work
+def refused(number):
+    t = clock(); s = socket.create_connection((address, 1), 10)
     try: s.recv(1)
     except OSError: pass
-    took['refused'] = clock() - t; s.close()
+    took = clock() - t; s.close(); return took
+def refused_by_proxy(number):
+    t = clock(); s = ask('a.test:1'); took = clock() - t; s.close(); return took
+def datagram(number):
     t = clock()
     try: udp.send(b'x'); udp.recv(1)
-    except ConnectionRefusedError: took['datagram'] = clock() - t
-    t = clock(); s, head = ask('a.test:1'); took['refused through the proxy'] = clock() - t; s.close()
-    if number >= 5:
-        for name in took: times[name].append(took[name] * 1000)
+    except ConnectionRefusedError: return clock() - t
+works = {
+    'captured': captured, 'connect': connect, 'dns': look_up('a.test'), 'first name': look_up('n%.a.test'),
+    'refused name': look_up('n%.b.test'), 'refused': refused, 'refused through the proxy': refused_by_proxy,
+    'datagram': datagram,
+}
+kinds = list(works)
+times = {kind: [] for kind in kinds}
+for number in range(rounds + 8):
+    at = number % len(kinds)
+    for kind in kinds[at:] + kinds[:at]:
+        took = works[kind](number)
+        if number >= 8: times[kind].append(took * 1000)
 print(json.dumps(times))
 """
 
@@ -221,8 +233,8 @@ def _whole_runs(runs: int) -> tuple[float, float]:
     with _scratch() as scratch:
         os.mkdir(f"{scratch}/work")
         for number in range(runs + 1):
-            for each, more in zip(took, ((), ("-c", "network.transparent=false")), strict=True):
-                words, env = _doorward(scratch, *more, "--", "true")
+            for each, word in zip(took, ("true", "false"), strict=True):
+                words, env = _doorward(scratch, "-c", f"network.transparent={word}", "--", "true")
                 begin = time.perf_counter()
                 subprocess.run(words, env=env, cwd=f"{scratch}/work", capture_output=True, timeout=60, check=True)
                 if number:  # the first one fills caches
