@@ -47,13 +47,16 @@ _PARTS = (
     *("doorward.proxy.own_listeners", "doorward.proxy.http1_head", "doorward.proxy.admission"),
     *("doorward.proxy.server", "doorward.proxy.runs"),
 )
-# What the first answers would wait for: who asked, then where it leads. Milliseconds are left between two, in which
+# What the first answer waits for, who asked; and what is only needed where something is allowed. Most commands take
+# longer than that to get so far; shorter ones and what is refused go without. Milliseconds are left between two, in which
 # whoever asks sooner is answered, and the end of a short command heard.
-_OF_FIRST_ANSWERS = (
-    *("doorward.proxy.attribution", "doorward.proxy.connecting", "doorward.proxy.forward", "functools", "ipaddress"),
+_OF_FIRST_ANSWERS = ("doorward.proxy.attribution",)
+_OF_ALLOWED = (
+    *("doorward.proxy.connecting", "doorward.proxy.forward", "functools", "ipaddress"),
     *("doorward.proxy.tunnelling", "doorward.proxy.socks5_connection"),
 )
 _PAUSE = 0.003
+_LATER = 0.025
 _LAST_ROUNDS = 8  # of the loop, in which what waits in a listener's queue is accepted, read, decided and recorded
 
 
@@ -119,9 +122,11 @@ class ProxyProcess:
             __import__(part)
             await self._loop.turn()
         self._serve()
-        for part in _OF_FIRST_ANSWERS:
-            await self._loop.sleep(_PAUSE)
-            __import__(part)
+        for parts in (_OF_FIRST_ANSWERS, _OF_ALLOWED):
+            for part in parts:
+                await self._loop.sleep(_PAUSE)
+                __import__(part)
+            await self._loop.sleep(_LATER)
 
     def _serve(self) -> None:
         """From now on listeners are served as they come."""
