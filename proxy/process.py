@@ -48,8 +48,8 @@ _PARTS = (
     *("doorward.proxy.server", "doorward.proxy.runs"),
 )
 # What the first answer waits for, who asked; and what is only needed where something is allowed. Most commands take
-# longer than that to get so far; shorter ones and what is refused go without. Milliseconds are left between two, in which
-# whoever asks sooner is answered, and the end of a short command heard.
+# longer than that to get so far; shorter ones and what is refused go without. Milliseconds are left between two, in
+# which whoever asks sooner is answered, and the end of a short command heard.
 _OF_FIRST_ANSWERS = ("doorward.proxy.attribution",)
 _OF_ALLOWED = (
     *("doorward.proxy.connecting", "doorward.proxy.forward", "functools", "ipaddress"),

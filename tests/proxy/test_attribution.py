@@ -79,9 +79,10 @@ def test_the_program_is_that_of_the_moment(pair, who):
             child.stdin.write(b"\n")
             child.stdin.flush()
             deadline = time.monotonic() + 30
-            while who.of_connection(pair[1])["argv"] == said["argv"]:
+            after = said
+            while after["argv"] in (said["argv"], []):  # in the midst of execve(2) a process has no arguments
                 assert time.monotonic() < deadline
-            after = who.of_connection(pair[1])
+                after = who.of_connection(pair[1])
             assert (after["pid"], after["argv"]) == (child.pid, ["sleep", "6000"])
             assert after["executable"] != said["executable"]
         finally:
