@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 _COMMAND_LINE: Final = 64 * 1024  # bytes read of one
 _MOST_LINES: Final = 4096  # are shorter than this
 _MOST_PARENTS: Final = 16
+_LOOKS: Final = 16  # at one that is becoming another program
 _ABOVE: Final = 2  # bubblewrap twice: process 1 of the sandbox, and itself; the command is the child of the first
 
 
@@ -62,16 +63,20 @@ class Line:
         if len(executables) != len(self._folders):
             executables = self._executables = [_executable(folder) for folder in self._folders]
         try:
-            if self._command < 0:
-                self._command = os.open("cmdline", os.O_RDONLY | os.O_CLOEXEC, dir_fd=self._folders[0])
-            line = os.pread(self._command, _MOST_LINES, 0)
-            if len(line) == _MOST_LINES:
-                line = os.pread(self._command, _COMMAND_LINE, 0)
+            line = self._arguments()
+            told = self._told
+            if told is not None and told[0] == line and told[1] == executables:
+                return told[2]
+            # it may be in the midst of execve(2): first the executable is another and there are no arguments, then come
+            # the new ones; they belong together where the executable is the same before and after
+            for _ in range(_LOOKS):
+                now = _executable(self._folders[0])
+                if now == executables[0] and (line or now is None):
+                    break
+                executables = self._executables = [now, *executables[1:]]
+                line = self._arguments()
         except OSError:
             return None
-        told = self._told
-        if told is not None and told[0] == line and told[1] == executables:
-            return told[2]
         words = line.split(b"\0")
         if not words[-1]:
             words.pop()
@@ -86,6 +91,13 @@ class Line:
         }
         self._told = line, executables, said
         return said
+
+    def _arguments(self) -> bytes:
+        """As /proc has them, of the program that runs now. Raises OSError."""
+        if self._command < 0:
+            self._command = os.open("cmdline", os.O_RDONLY | os.O_CLOEXEC, dir_fd=self._folders[0])
+        line = os.pread(self._command, _MOST_LINES, 0)
+        return os.pread(self._command, _COMMAND_LINE, 0) if len(line) == _MOST_LINES else line
 
     def close(self) -> None:
         """Let go of them."""

@@ -79,10 +79,13 @@ def test_the_program_is_that_of_the_moment(pair, who):
             child.stdin.write(b"\n")
             child.stdin.flush()
             deadline = time.monotonic() + 30
-            after = said
+            after, seen = said, []
             while after["argv"] in (said["argv"], []):  # in the midst of execve(2) a process has no arguments
                 assert time.monotonic() < deadline
                 after = who.of_connection(pair[1])
+                seen.append((after["executable"], after["argv"]))
+            told = ((said["executable"], said["argv"]), (after["executable"], after["argv"]))
+            assert all(each in told for each in seen if each[1]), seen  # never one program's name, another's arguments
             assert (after["pid"], after["argv"]) == (child.pid, ["sleep", "6000"])
             assert after["executable"] != said["executable"]
         finally:
