@@ -60,26 +60,35 @@ class Connection:
         self._latest: Account | None = None  # of them
 
     async def serve(self) -> None:
-        """Serve it to its end; the channel is its owner's to close. Raises nothing but what is a fault of ours."""
+        """Serve it to its end and close it. A fault of ours is the server's to note."""
+        channel = self.channel
         try:
-            if self._entry is not None:
-                await self._entry(self)
-                return
-            first = self.channel.try_recv()
-            if first is None:
-                first = await self.channel.recv(deadline=self.deadline)
-            if not first:
-                return
-            if first[0] == _SOCKS5:
-                from doorward.proxy.socks5_connection import serve_socks5
+            try:
+                if self._entry is not None:
+                    await self._entry(self)
+                    return
+                first = channel.try_recv()
+                if first is None:
+                    first = await channel.recv(deadline=self.deadline)
+                if not first:
+                    return
+                if first[0] == _SOCKS5:
+                    from doorward.proxy.socks5_connection import serve_socks5
 
-                await serve_socks5(self, first)
-            else:
-                await serve_http(self, first)
-        except (OSError, DeadlinePassed):
-            pass  # the client broke off, or takes nothing more
+                    await serve_socks5(self, first)
+                else:
+                    await serve_http(self, first)
+            except (OSError, DeadlinePassed):
+                pass  # the client broke off, or takes nothing more
+            finally:
+                if self._accounts:
+                    self._settle_accounts()
+        except Exception as error:  # a fault of ours must not take the other connections with it
+            self.server.note(error)
+            channel.abort()
         finally:
-            self._settle_accounts()
+            channel.close()
+            self.server.ended(self)
 
     def judge(self, request: RequestHead, target: Target) -> Decision:
         """What the rules say to a plain request, whatever that is; the same for as long as the policy is. Raises

@@ -70,7 +70,7 @@ class FirstBytes:
         self.host = host
         self.port = port
         self.time_limit = limits.first_bytes_time
-        self.server_may_speak = port_named and (port != 443 or tls_any)
+        self.server_may_speak = server_may_speak(port, port_named=port_named, tls_any=tls_any)
         self.finding: Agreed | Disagreement | None = None
         self.ended = False
         self.content: str | None = None  # what it turned out to be: tls, http, or uninspected, which passed unread
@@ -206,6 +206,11 @@ class FirstBytes:
         if self.finding is None:
             asked = authority_text(self.host, self.port)
             self.finding = Disagreement(f"the tunnel was opened to {asked}, but {why}", said)
+
+
+def server_may_speak(port: int, *, port_named: bool, tls_any: bool) -> bool:
+    """Whether the server may speak first, and the client stay silent as long as it likes."""
+    return port_named and (port != 443 or tls_any)
 
 
 def names_disagree(

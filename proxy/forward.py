@@ -346,8 +346,8 @@ class Exchange:
             await tunnel.run(self.limits.tunnel_idle_time, first)
         finally:
             channel.close()
-            account.up += tunnel.up.moved
-            account.down += tunnel.down.moved
+            account.up += tunnel.moved_up
+            account.down += tunnel.moved_down
             account.closed_by = tunnel.closed_by
             account.error = tunnel.error
 

@@ -34,13 +34,16 @@ _serve_tunnel: Callable[..., Coroutine[Any, None, None]] | None = None
 _CLASSES = {408: "request-timeout", 504: "upstream-timeout", 502: "upstream-failed"}
 
 
-async def serve_http(connection: Connection, first: bytes) -> None:
+def serve_http(connection: Connection, first: bytes) -> Coroutine[Any, None, None]:
     """Serve the connection, whose first bytes are `first`, to its end."""
     known = connection.server.policy.known_requests.find(first)
     if known is not None and known.head.method == "CONNECT":  # clients open one tunnel after the other to a place
         connection.idle = False
-        await _tunnel(connection, known, b"")
-        return
+        return _tunnel(connection, known, b"")
+    return _serve_requests(connection, first)
+
+
+async def _serve_requests(connection: Connection, first: bytes) -> None:
     stream = RequestStream(connection.server, connection.channel, first, connection.deadline)
     method = ""
     try:
@@ -158,13 +161,13 @@ def failed_answer(failure: Unreachable, target: Target, method: str) -> bytes:
 class ConnectAnswers:
     """What a CONNECT is answered."""
 
+    __slots__ = ("_connection", "_target")
+
+    established = connect_established()
+
     def __init__(self, connection: Connection, target: Target) -> None:
         self._connection = connection
         self._target = target
-
-    def established(self) -> bytes:
-        """The tunnel stands."""
-        return connect_established()
 
     async def say_refused(self, refusal: Refusal) -> None:
         """The door said no."""

@@ -63,12 +63,10 @@ async def serve_granted(connection: Connection) -> None:
 class _Answers:
     """A client that believes it is connected gets a reset for a no."""
 
+    established = b""
+
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
-
-    def established(self) -> bytes:
-        """Nothing is said."""
-        return b""
 
     async def say_refused(self, refusal: Refusal) -> None:
         """The door said no."""
@@ -160,7 +158,7 @@ class Publisher:
             await tunnel.run(self._server.policy.limits.tunnel_idle_time)
         finally:
             channel.close()
-            item = records.published_connection(port, tunnel.up.moved, tunnel.down.moved)
+            item = records.published_connection(port, tunnel.moved_up, tunnel.moved_down)
             self._server.sink.post(self._server.run, [item])
 
 

@@ -16,7 +16,7 @@ from doorward.proxy.connection import Connection
 from doorward.proxy.loop import Group, Loop, Promise
 from doorward.proxy.policy import Policy
 from doorward.proxy.records import Sink
-from doorward.proxy.task import Cancelled, Task, Watch
+from doorward.proxy.task import Task, Watch
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -247,23 +247,15 @@ class Server:
         sock.setblocking(False)
         channel = Channel(self.loop, sock)
         connection = Connection(self, channel, entry)
-        self._connections[connection] = self._group.start(self._serve(connection))
+        self._connections[connection] = self._group.start(connection.serve())
 
-    async def _serve(self, connection: Connection) -> None:
-        try:
-            await connection.serve()
-        except Cancelled:
-            raise
-        except Exception as error:  # a fault of ours must not take the other connections with it
-            self.note(error)
-            connection.channel.abort()
-        finally:
-            connection.channel.close()
-            del self._connections[connection]
-            if self._room is not None:
-                self._room.set(None)
-            if self._empty is not None and not self._connections:
-                self._empty.set(None)
+    def ended(self, connection: Connection) -> None:
+        """It was served, and is closed."""
+        del self._connections[connection]
+        if self._room is not None:
+            self._room.set(None)
+        if self._empty is not None and not self._connections:
+            self._empty.set(None)
 
     async def _sweep(self) -> None:
         while True:

@@ -50,12 +50,10 @@ def _note(connection: Connection, sentence: str) -> None:
 class SocksAnswers:
     """What a SOCKS5 request is answered (RFC 1928 §6): there is no room for a reason."""
 
+    established = reply(Reply.SUCCEEDED)
+
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
-
-    def established(self) -> bytes:
-        """The tunnel stands."""
-        return reply(Reply.SUCCEEDED)
 
     async def say_refused(self, refusal: Refusal) -> None:
         """The door said no."""

@@ -75,14 +75,12 @@ def original_destination(sock: _socket.socket) -> tuple[IP, int] | None:
 class CapturedAnswers:
     """What a redirected client is told, in what seems to be its protocol."""
 
+    established = b""  # it believes to be connected since long
+
     def __init__(self, connection: Connection, host: str, port: int) -> None:
         self._connection = connection
         self._host = host
         self._port = port
-
-    def established(self) -> bytes:
-        """Nothing: it believes to be connected since long."""
-        return b""
 
     async def say_refused(self, refusal: Refusal) -> None:
         """The door said no."""

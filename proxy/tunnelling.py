@@ -12,9 +12,8 @@ from doorward.proxy.admission import (
     located_at_once,
     not_to_itself,
 )
-from doorward.proxy.connecting import Connected, connect
-from doorward.proxy.first_bytes import FirstBytes
-from doorward.proxy.records import Account
+from doorward.proxy.connecting import connect
+from doorward.proxy.first_bytes import FirstBytes, server_may_speak
 from doorward.proxy.refusal import Refusal
 from doorward.proxy.tunnel import Tunnel
 from doorward.typing_names import Protocol
@@ -27,14 +26,15 @@ if TYPE_CHECKING:
     from doorward.proxy.connection import Connection
     from doorward.proxy.known_requests import ReadRequest
     from doorward.proxy.resolver import IP
+    from doorward.proxy.server import Server
     from doorward.proxy.stand_ins import StandIns
 
 
 class Answers(Protocol):
     """Tells a client, in its protocol, how its request ended."""
 
-    def established(self) -> bytes:
-        """The bytes that say: the tunnel stands."""
+    established: bytes
+    """What says that the tunnel stands; may be empty."""
 
     async def say_refused(self, refusal: Refusal) -> None:
         """The door said no; the connection's last words."""
@@ -140,7 +140,7 @@ async def _serve(
         account.upstream = None if connected.parent is None else connected.parent.text
         if account.receipt is not None:
             await account.receipt.wait()
-        established = answers.established()
+        established = answers.established
         if established and (sent := connection.channel.try_send(established)) < len(established):
             await connection.channel.send(established[sent:], connection.loop.now + server.policy.limits.idle_time)
         if inspects and server.inspection is not None:
@@ -148,43 +148,45 @@ async def _serve(
 
             await InspectedTunnel(connection, server.inspection, account, located, connected).run(first)
         else:
-            await _relay(connection, account, connected, decision, first, judged)
+            tunnel = Tunnel(connection.loop, connection.channel, connected.channel, way.pipes)
+            rule = decision.rule
+            # what is only watched has no rule that could say so
+            watched = only_observed(decision)
+            port_named = watched or (rule is not None and rule.ports_named)
+            tls_any = watched or (rule is not None and rule.tls == "any")
+            try:
+                await tunnel.run(
+                    server.policy.limits.tunnel_idle_time,
+                    first,
+                    (lambda: _judge(server, decision, port_named, tls_any)) if judged else None,
+                    early=connected.early,
+                    may_be_silent=server_may_speak(decision.port, port_named=port_named, tls_any=tls_any),
+                )
+            finally:
+                account.up = tunnel.moved_up
+                account.down = tunnel.moved_down
+                account.closed_by = tunnel.closed_by
+                account.error = tunnel.error
+                account.content = tunnel.content if judged else "uninspected"
+            if tunnel.disagreement is not None:
+                account.error = None
+                refused = decision.refused(Reason.NAME_MISMATCH, Source.MODE_GUARD, tunnel.disagreement.sentence)
+                await connection.disagreed(account, refused, protocol)
     finally:
         connected.channel.close()
 
 
-async def _relay(
-    connection: Connection, account: Account, connected: Connected, decision: Decision, first: bytes, judged: bool
-) -> None:
-    server = connection.server
-    policy = server.policy
-    rule = decision.rule
-    watched = only_observed(decision)
+def _judge(server: Server, decision: Decision, port_named: bool, tls_any: bool) -> FirstBytes:
+    """Of what the client says first."""
 
     def allows(name: Name) -> bool:
         return server.policy.admit(name, decision.port, "CONNECT", visible=False).effect is Effect.ALLOW
 
-    judge = FirstBytes(
+    return FirstBytes(
         decision.host,
         decision.port,
-        policy.limits,
-        # what is only watched has no rule that could say so
-        port_named=watched or (rule is not None and rule.ports_named),
-        tls_any=watched or (rule is not None and rule.tls == "any"),
+        server.policy.limits,
+        port_named=port_named,
+        tls_any=tls_any,
         allows=allows,
     )
-    tunnel = Tunnel(connection.loop, connection.channel, connected.channel, server.way.pipes)
-    tunnel.down.begin_with(connected.early)
-    try:
-        await tunnel.run(policy.limits.tunnel_idle_time, first, judge if judged else None)
-    finally:
-        account.up = tunnel.up.moved
-        account.down = tunnel.down.moved
-        account.closed_by = tunnel.closed_by
-        account.error = tunnel.error
-        account.content = judge.content if judged else "uninspected"
-    if tunnel.disagreement is not None:
-        account.error = None
-        message = tunnel.disagreement.sentence
-        refused = decision.refused(Reason.NAME_MISMATCH, Source.MODE_GUARD, message)
-        await connection.disagreed(account, refused, account.protocol)

@@ -59,7 +59,7 @@ def test_a_half_close_leaves_the_other_direction_open(loop: Loop, ends: Ends) ->
     assert loop.run(main()) == b"answer to question"
     assert ends.tunnel.closed_by == "client"
     assert ends.tunnel.error is None
-    assert (ends.tunnel.up.moved, ends.tunnel.down.moved) == (8, 18)
+    assert (ends.tunnel.moved_up, ends.tunnel.moved_down) == (8, 18)
 
 
 def test_quiet_streams_are_not_cut_before_the_idle_limit(loop: Loop, ends: Ends) -> None:
@@ -112,19 +112,21 @@ def test_cancelling_gives_the_pipe_back_and_says_proxy(loop: Loop, ends: Ends, p
             task = group.start(ends.tunnel.run(3600))
             group.start(ends.client.send(b"x" * 3_000_000))
             await loop.sleep(10)
-            assert ends.tunnel.up._held
+            assert ends.tunnel._up is not None
+            assert ends.tunnel._up._held
             group.cancel()
             assert not task.done
 
     loop.run(main())
     assert ends.tunnel.closed_by == "proxy"
-    assert ends.tunnel.up._pipe is None
+    assert ends.tunnel._up is not None
+    assert ends.tunnel._up._pipe is None
 
 
 def test_the_server_may_speak_first_where_the_rule_names_the_port(loop: Loop, ends: Ends) -> None:
     async def main() -> tuple[bytes, bytes]:
         async with Group(loop) as group:
-            group.start(ends.tunnel.run(3600, b"", judge()))
+            group.start(ends.tunnel.run(3600, b"", judge, may_be_silent=True))
             await ends.server.send(b"220 ready\r\n")
             banner = await ends.client.recv()
             await loop.sleep(1000)  # as slow as it likes
@@ -141,24 +143,24 @@ def test_the_server_may_speak_first_where_the_rule_names_the_port(loop: Loop, en
 def test_the_server_does_not_speak_first_elsewhere(loop: Loop, ends: Ends) -> None:
     async def main() -> None:
         async with Group(loop) as group:
-            group.start(ends.tunnel.run(3600, b"", judge(port=443, named=False)))
+            group.start(ends.tunnel.run(3600, b"", lambda: judge(port=443, named=False)))
             await ends.server.send(b"surprise")
 
     start = loop.now
     loop.run(main())
     assert loop.now - start == pytest.approx(DEFAULT.first_bytes_time)
     assert ends.tunnel.disagreement is not None
-    assert ends.tunnel.down.moved == 0
+    assert ends.tunnel.moved_down == 0
 
 
 def test_no_byte_goes_on_when_the_names_disagree(loop: Loop, ends: Ends) -> None:
     async def main() -> None:
-        await ends.tunnel.run(3600, b"GET / HTTP/1.1\r\nHost: b.test\r\n\r\n", judge(port=80, named=False))
+        await ends.tunnel.run(3600, b"GET / HTTP/1.1\r\nHost: b.test\r\n\r\n", lambda: judge(port=80, named=False))
 
     loop.run(main())
     assert ends.tunnel.disagreement is not None
     assert ends.tunnel.disagreement.said == "b.test"
-    assert ends.tunnel.up.moved == 0
+    assert ends.tunnel.moved_up == 0
     assert ends.server.try_recv() is None
 
 
@@ -167,7 +169,7 @@ def test_held_bytes_go_on_first_and_with_their_end(loop: Loop, ends: Ends) -> No
 
     async def main() -> bytes:
         async with Group(loop) as group:
-            group.start(ends.tunnel.run(3600, head[:10], judge(port=80, named=False)))
+            group.start(ends.tunnel.run(3600, head[:10], lambda: judge(port=80, named=False)))
             await loop.turn()
             await ends.client.send(head[10:] + b"body")
             ends.client.end()
@@ -183,7 +185,7 @@ def test_held_bytes_go_on_first_and_with_their_end(loop: Loop, ends: Ends) -> No
 def test_a_pause_inside_a_head_ends_after_the_limit(loop: Loop, ends: Ends) -> None:
     async def main() -> None:
         async with Group(loop) as group:
-            group.start(ends.tunnel.run(3600, b"", judge(port=80)))
+            group.start(ends.tunnel.run(3600, b"", lambda: judge(port=80), may_be_silent=True))
             await loop.sleep(1000)
             await ends.client.send(b"GET / HT")
 
@@ -196,7 +198,7 @@ def test_a_pause_inside_a_head_ends_after_the_limit(loop: Loop, ends: Ends) -> N
 def test_a_listening_client_that_ended_its_side_still_gets_the_banner(loop: Loop, ends: Ends) -> None:
     async def main() -> bytes:
         async with Group(loop) as group:
-            group.start(ends.tunnel.run(3600, b"", judge()))
+            group.start(ends.tunnel.run(3600, b"", judge, may_be_silent=True))
             ends.client.end()
             assert await ends.server.recv() == b""
             await ends.server.send(b"220 ready\r\n")
@@ -204,3 +206,69 @@ def test_a_listening_client_that_ended_its_side_still_gets_the_banner(loop: Loop
             return await ends.client.recv()
 
     assert loop.run(main()) == b"220 ready\r\n"
+
+
+def test_a_tunnel_that_is_never_used_ends_with_its_client(loop: Loop, ends: Ends) -> None:
+    async def main() -> None:
+        async with Group(loop) as group:
+            group.start(ends.tunnel.run(3600, b"", judge, may_be_silent=True))
+            await loop.sleep(1000)
+            ends.client.close()
+            assert await ends.server.recv() == b""
+            ends.server.close()
+
+    start = loop.now
+    loop.run(main())
+    assert loop.now - start == pytest.approx(1000)
+    assert ends.tunnel.closed_by == "client"
+    assert ends.tunnel.error is None
+    assert ends.tunnel.content is None
+    assert (ends.tunnel.moved_up, ends.tunnel.moved_down) == (0, 0)
+
+
+def test_a_client_may_still_speak_first_after_the_server_ended(loop: Loop, ends: Ends) -> None:
+    async def main() -> bytes:
+        async with Group(loop) as group:
+            group.start(ends.tunnel.run(3600, b"", judge, may_be_silent=True))
+            ends.server.end()
+            assert await ends.client.recv() == b""
+            await loop.sleep(1000)
+            await ends.client.send(b"last words\r\n")
+            ends.client.end()
+            got = b""
+            while data := await ends.server.recv():
+                got += data
+            return got
+
+    assert loop.run(main()) == b"last words\r\n"
+    assert ends.tunnel.closed_by == "server"
+    assert ends.tunnel.content == "uninspected"
+
+
+def test_what_a_client_says_after_a_silence_is_judged(loop: Loop, ends: Ends) -> None:
+    async def main() -> None:
+        async with Group(loop) as group:
+            group.start(ends.tunnel.run(3600, b"", judge, may_be_silent=True))
+            await loop.sleep(1000)
+            await ends.client.send(b"GET / HTTP/1.1\r\nHost: b.test\r\n\r\n")
+
+    loop.run(main())
+    assert ends.tunnel.disagreement is not None
+    assert ends.tunnel.disagreement.said == "b.test"
+    assert ends.tunnel.content == "http"
+    assert ends.server.try_recv() is None
+
+
+def test_who_ended_first_is_waited_for_no_longer_than_the_idle_limit(loop: Loop, ends: Ends) -> None:
+    async def main() -> None:
+        async with Group(loop) as group:
+            group.start(ends.tunnel.run(100))
+            await loop.sleep(99)
+            ends.client.end()
+            assert await ends.server.recv() == b""
+
+    start = loop.now
+    loop.run(main())
+    assert loop.now - start == pytest.approx(199)
+    assert ends.tunnel.closed_by == "proxy"
+    assert ends.tunnel.error == "idle for 100 s"
