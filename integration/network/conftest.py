@@ -8,8 +8,10 @@ import json
 import select
 import socket
 import ssl
+import subprocess
 import threading
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -464,3 +466,20 @@ class Network:
 def network() -> Iterator[Network]:
     with contextlib.ExitStack() as stack:
         yield Network(stack)
+
+
+@pytest.fixture
+def certificate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A certificate for 127.0.0.1 that this process trusts."""
+    file = tmp_path / "pair.pem"
+    made = subprocess.run(
+        ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2",
+         "-subj", "/CN=parent", "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", file, "-out", tmp_path / "c.pem"],
+        capture_output=True,
+        check=False,
+    )  # fmt: skip
+    if made.returncode:
+        pytest.skip("no openssl command to make a certificate with")
+    file.write_text(file.read_text() + (tmp_path / "c.pem").read_text())
+    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "c.pem"))
+    return file

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import socket
 import ssl
-import subprocess
+import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from doorward.proxy.parent import parse_parent
+from doorward.proxy.tls_channel import TlsChannel
 
 
 class Parent:
@@ -161,41 +164,30 @@ def test_the_door_is_not_its_own_parent(network: Any) -> None:
 
 
 @pytest.fixture
-def certificate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A certificate for 127.0.0.1 that this process trusts."""
-    file = tmp_path / "pair.pem"
-    made = subprocess.run(
-        ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2",
-         "-subj", "/CN=parent", "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", file, "-out", tmp_path / "c.pem"],
-        capture_output=True,
-        check=False,
-    )  # fmt: skip
-    if made.returncode:
-        pytest.skip("no openssl command to make a certificate with")
-    file.write_text(file.read_text() + (tmp_path / "c.pem").read_text())
-    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "c.pem"))
-    return file
-
-
-@pytest.mark.parametrize("trusted", [True, False])
-def test_an_https_parent(
-    network: Any, behind: Any, certificate: Path, trusted: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    if not trusted:
-        monkeypatch.delenv("SSL_CERT_FILE")
-    parent = Parent(network)
+def https_parent(network: Any, certificate: Path) -> Any:
+    """The URL of a parent over TLS, whose connections `answer` serves."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificate)
 
-    def serve(sock: socket.socket) -> None:
-        try:
-            with context.wrap_socket(sock, server_side=True) as secure:
-                parent(secure)
-        except (ssl.SSLError, OSError):
-            pass
+    def make(answer: Callable[[ssl.SSLSocket], None]) -> str:
+        def serve(sock: socket.socket) -> None:
+            try:
+                with context.wrap_socket(sock, server_side=True, suppress_ragged_eofs=False) as secure:
+                    answer(secure)
+            except OSError:
+                pass
 
-    listener = network.listener(serve)
-    door = network.door(["public.test:*"], parent=parse_parent(f"https://user:pw@127.0.0.1:{listener.port}"))
+        return f"https://user:pw@127.0.0.1:{network.listener(serve).port}"
+
+    return make
+
+
+@pytest.mark.parametrize("trusted", [True, False])
+def test_an_https_parent(network: Any, https_parent: Any, trusted: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    if not trusted:
+        monkeypatch.delenv("SSL_CERT_FILE")
+    parent = Parent(network)
+    door = network.door(["public.test:*"], parent=parse_parent(https_parent(parent)))
     door.resolver.set("public.test", ["93.184.216.34"])
     if not trusted:
         reply = network.ask(door, b"CONNECT public.test:443 HTTP/1.1\r\nHost: public.test:443\r\n\r\n")
@@ -212,3 +204,71 @@ def test_an_https_parent(
         sock.sendall(part)
         assert network.read_exactly(sock, len(part)) == part
     assert parent.heads[0].startswith(b"CONNECT 93.184.216.34:8443 ")
+
+
+def test_a_half_close_goes_through_an_https_parent(network: Any, https_parent: Any) -> None:
+    heard: list[bytes] = []
+
+    def parent(secure: ssl.SSLSocket) -> None:
+        network.read_head(secure)
+        secure.sendall(b"HTTP/1.1 200 OK\r\n\r\n")
+        whole = b""
+        while data := secure.recv(65536):
+            whole += data
+        heard.append(whole)
+        secure.sendall(b"answer" * 500_000)
+        secure.unwrap()
+
+    door = network.door(["public.test:*"], parent=parse_parent(https_parent(parent)))
+    door.resolver.set("public.test", ["93.184.216.34"])
+    sock = network.tunnel(door, "public.test:8443")
+    sock.settimeout(network.wait)
+    sock.sendall(b"question" * 10_000)
+    sock.shutdown(socket.SHUT_WR)
+    answer = b""
+    while data := sock.recv(65536):
+        answer += data
+    assert heard == [b"question" * 10_000]
+    assert answer == b"answer" * 500_000
+
+
+@pytest.mark.parametrize("at_once", [None, 4096])
+def test_an_https_parent_that_takes_little_at_a_time_loses_nothing(
+    network: Any, https_parent: Any, at_once: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A record that could not be sent whole is kept and goes on, also when nothing is sent after it."""
+    if at_once is not None:  # less than a record
+        handshake = TlsChannel.handshake
+
+        async def little(channel: TlsChannel, deadline: float) -> None:
+            channel.sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, at_once)
+            await handshake(channel, deadline)
+
+        monkeypatch.setattr(TlsChannel, "handshake", little)
+    go_on = threading.Event()
+    size = 16_000_000 if at_once is None else 2_000_000
+
+    def parent(secure: ssl.SSLSocket) -> None:
+        network.read_head(secure)
+        secure.sendall(b"HTTP/1.1 200 OK\r\n\r\n")
+        digest = hashlib.sha256(secure.recv(1))
+        secure.sendall(b"wait")
+        go_on.wait(network.wait)
+        left = size - 1
+        while left:
+            data = secure.recv(min(left, 65536))
+            left -= len(data)
+            digest.update(data)
+        secure.sendall(digest.digest())
+
+    door = network.door(["public.test:*"], parent=parse_parent(https_parent(parent)))
+    door.resolver.set("public.test", ["93.184.216.34"])
+    sock = network.tunnel(door, "public.test:8443")
+    sock.settimeout(network.wait)
+    text = b"0123456789" * (size // 10)
+    sender = threading.Thread(target=sock.sendall, args=(text,))
+    sender.start()
+    assert network.read_exactly(sock, 4) == b"wait"
+    go_on.set()
+    assert network.read_exactly(sock, 32) == hashlib.sha256(text).digest()
+    sender.join(network.wait)
