@@ -44,19 +44,22 @@ class Dialler(Protocol):
 class SocketDialler:
     """Ordinary TCP sockets."""
 
+    def __init__(self) -> None:
+        self._latest: _Place | None = None
+
     def begin(self, loop: Loop, ip: IP, port: int) -> Channel:
         """See `Dialler`."""
-        family = _socket.AF_INET if ip.version == 4 else _socket.AF_INET6
-        sock = _socket.socket(family, _socket.SOCK_STREAM | _NONBLOCKING, _socket.IPPROTO_TCP)
+        place = self._latest
+        if place is None or place.ip is not ip or place.port != port:  # clients ask for one place again and again
+            place = self._latest = _Place(ip, port)
+        sock = _socket.socket(place.family, _socket.SOCK_STREAM | _NONBLOCKING, _socket.IPPROTO_TCP)
         if not _NONBLOCKING:
             sock.setblocking(False)
-        there = (_socket.inet_ntoa(ip.packed) if ip.version == 4 else str(ip), port)
-        local = there[0].startswith(_LOOPBACK)
-        tune(sock, local=local)
+        tune(sock, local=place.local)
         channel = Channel(loop, sock)
-        code = sock.connect_ex(there)
-        if code == errno.EINPROGRESS and local:
-            code = sock.connect_ex(there)  # it is decided by now, and a second call says how (connect(2))
+        code = sock.connect_ex(place.name)
+        if code == errno.EINPROGRESS and place.local:
+            code = sock.connect_ex(place.name)  # it is decided by now, and a second call says how (connect(2))
         channel.can_read = False  # the loop will say, from the first wait on
         if code in (errno.EINPROGRESS, errno.EALREADY):
             channel.can_write = False
@@ -64,6 +67,19 @@ class SocketDialler:
             channel.close()
             raise OSError(code, os.strerror(code))
         return channel
+
+
+class _Place:
+    """An address and a port, as the system wants them."""
+
+    __slots__ = ("family", "ip", "local", "name", "port")
+
+    def __init__(self, ip: IP, port: int) -> None:
+        self.ip = ip
+        self.port = port
+        self.family = _socket.AF_INET if ip.version == 4 else _socket.AF_INET6
+        self.name = (_socket.inet_ntoa(ip.packed) if ip.version == 4 else str(ip), port)
+        self.local = self.name[0].startswith(_LOOPBACK)
 
 
 def in_order(addresses: Iterable[IP]) -> list[IP]:

@@ -129,6 +129,7 @@ class Loop:
         self._finished_timers = 0
         self._current: Task[Any] | None = None
         self._threads = 0
+        self._started = False  # a task was, in this round
         self._posted: deque[Callable[[], object]] = deque()
         self._bell, self._ringer = _make_bell()
         self._epoll.register(self._bell, EPOLLIN)
@@ -281,6 +282,15 @@ class Loop:
                     ready.append(task)
         if timers and timers[0][0] <= now:
             self._note_deadlines(now)
+        self._started = False
+        self._run_ready()
+        if self._started:  # it need not wait for another poll
+            self._run_ready()
+        self._current = None
+
+    def _run_ready(self) -> None:
+        """Take each task that can run now as far as it comes; who can run again after that waits for the next call."""
+        ready = self._ready
         for _ in range(len(ready)):
             task = ready.popleft()
             self._current = task
@@ -298,7 +308,6 @@ class Loop:
                 task._finish(stop.value, None)
             except BaseException as error:
                 task._finish(None, error)
-        self._current = None
 
     def _note_deadlines(self, now: float) -> None:
         timers = self._timers
@@ -392,6 +401,7 @@ class Group:
         task = Task(self._loop, coroutine, self)
         self._tasks.add(task)
         self._loop._ready.append(task)
+        self._loop._started = True
         if self._closing:
             task.cancel()
         return task

@@ -186,3 +186,21 @@ def test_real_sockets_connect_and_are_refused() -> None:
 
     loop.run(refused())
     loop.close()
+
+
+def test_one_dialler_goes_to_whichever_place_is_asked_for() -> None:
+    """It knows the latest; another address or another port is another place."""
+    loop = Loop()
+    dialler = SocketDialler()
+    v4, again, v6 = ip_address("127.0.0.1"), ip_address("127.0.0.1"), ip_address("::1")
+    with (
+        socket.create_server(("127.0.0.1", 0)) as one,
+        socket.create_server(("127.0.0.1", 0)) as two,
+        socket.create_server(("::1", 0), family=socket.AF_INET6) as three,
+    ):
+        asked = [(v4, one), (v4, one), (v4, two), (again, two), (v6, three), (v4, one)]
+        for ip, server in asked:
+            channel = dialler.begin(loop, ip, server.getsockname()[1])
+            assert channel.sock.getpeername()[:2] == server.getsockname()[:2]
+            channel.close()
+    loop.close()

@@ -596,6 +596,39 @@ def test_a_busy_task_leaves_the_others_their_turn(loop: Loop, pair: Pair) -> Non
     assert len(turns) < 10
 
 
+def test_a_task_that_was_started_begins_in_the_same_round(loop: Loop) -> None:
+    """A door accepts many connections at once: they need not wait for another poll. Who only steps aside does."""
+    rounds: list[int] = []
+    polls = 0
+
+    class Counting:
+        def __init__(self) -> None:
+            self.epoll = loop._epoll
+
+        def poll(self, *how: Any) -> Any:
+            nonlocal polls
+            polls += 1
+            return self.epoll.poll(*how)
+
+    async def started() -> None:
+        rounds.append(polls)
+        await loop.turn()
+        rounds.append(polls)
+
+    async def main() -> None:
+        async with Group(loop) as group:
+            await loop.turn()
+            rounds.append(polls)
+            group.start(started())
+
+    loop._epoll, plain = Counting(), loop._epoll  # type: ignore[assignment]
+    try:
+        loop.run(main())
+    finally:
+        loop._epoll = plain
+    assert [each - rounds[0] for each in rounds] == [0, 0, 1]
+
+
 def test_waiting_for_nothing_is_an_error_under_the_simulated_clock(loop: Loop) -> None:
     async def main() -> None:
         await loop.park(NEVER)
