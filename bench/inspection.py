@@ -296,12 +296,10 @@ def doorward(folder: Path, authority: Path, name: str, rule: Any) -> Iterator[Wa
     def acknowledge() -> None:
         while True:
             try:
-                records, _ = proxy.records()
+                _, receipts, _ = proxy.records()
             except (ProxyStopped, OSError):
                 return
-            for record in records:
-                if record.wants_receipt:
-                    proxy.receipt(record.number)
+            proxy.acknowledge(receipts)
 
     thread = threading.Thread(target=acknowledge, daemon=True)
     thread.start()

@@ -142,6 +142,7 @@ class Hooks:
         self, log: SessionLog, hook: Hook, text: bytes, request: Request
     ) -> tuple[HookOutcome, int, str]:
         """Run it inside the sandbox: the outcome, the exit code, and what it said on both streams."""
+        from doorward.proxy_process import payload_of
         from doorward.supervisor import Request
         from doorward.turn import SignalInbox, TurnLoop, final_status
 
@@ -155,8 +156,8 @@ class Hooks:
             os.close(stdin)
 
         def append(records: Sequence[Told]) -> None:
-            for kind, payload, _ in records:
-                log.of_hook(kind, hook.event, payload)
+            for each in records:
+                log.of_hook(each[0], hook.event, payload_of(each))
 
         proxy = self._proxy()
         loop = TurnLoop(

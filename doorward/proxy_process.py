@@ -10,17 +10,19 @@ import sys
 from _socket import AF_UNIX, SOCK_DGRAM, SOCK_SEQPACKET, SOCK_STREAM, socket, socketpair
 
 from doorward.errors import EngineError, ProxyStopped, UsageError
-from doorward.named_tuple import NamedTuple
 from doorward.start_json import dumps, loads, value_at
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import signal
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
     from typing import Any, NoReturn, TypeAlias
 
-    Told: TypeAlias = tuple[str, dict[str, Any], str]
-    """One item of a record: type, payload, and the payload as JSON where that may stand in a rollout, else ""."""
+    from doorward.record_forms import Forms
+
+    Told: TypeAlias = tuple[str, dict[str, Any] | None, str]
+    """One item of a record: type, payload, and the payload as JSON. The payload is None where it was put into a form
+    (record_forms.py): then it is about a name and says nothing of a turn, and `payload_of` decodes it."""
 else:
     import _signal as signal  # the same functions without the enums, which cost 0.5 ms
 
@@ -34,15 +36,6 @@ POLICY = "session"
 """The name of the one set of network rules a session has."""
 
 
-class Record(NamedTuple):
-    """One record of the proxy. `wants_receipt`: the proxy answers its client only after `receipt(number)`."""
-
-    number: int
-    run: str
-    items: Sequence[Told]
-    wants_receipt: bool
-
-
 class ProxyProcess:
     """A forked child that runs the network door. Ends by itself when this process is gone (end of file)."""
 
@@ -52,6 +45,7 @@ class ProxyProcess:
         self.inspection, inspection_end = socketpair(AF_UNIX, _MESSAGES)
         """Leads to the door, for an inspection worker, if there is to be one; closed here once that has it."""
         self._pending = b""
+        self._forms: Forms | None = None
         self._serving = False
         self.questions: list[Mapping[str, Any]] = []
         """Messages about questions that have arrived with the records: `question` and `withdrawn` (proxy/questions.py).
@@ -98,19 +92,43 @@ class ProxyProcess:
         finally:
             self.control.settimeout(None)
 
-    def records(self) -> tuple[list[Record], list[str]]:
-        """What has arrived: records, and the runs that are finished. Raises ProxyStopped at end of file."""
-        records, finished = [], []
+    def records(self) -> tuple[list[Told], bytes, list[str]]:
+        """What has arrived: the items of all records in order, the receipts to send once they are kept, for which the
+        proxy waits before it answers its clients, and the runs that are finished. Raises ProxyStopped at end of file.
+        """
+        items: list[Told] = []
+        receipts = b""
+        finished = []
         for line in self._receive():
-            if not line.startswith(b"{"):
-                records.append(_record_in(line))
+            if line[:1] != b"{":
+                receipts += self._take_record(line, items)
                 continue
             message = loads(line)
             if message["type"] == "finished":
                 finished.append(str(message["run"]))
             elif message["type"] in ("question", "withdrawn"):
                 self.questions.append(message)
-        return records, finished
+        return items, receipts, finished
+
+    def _take_record(self, line: bytes, items: list[Told]) -> bytes:
+        """Add what a line of `Control` (proxy/control.py) holds to `items`, and give the receipt it is to have, if any.
+        Each payload is decoded, whatever becomes of it, or its form was: what is put into the rollout is one JSON
+        object. Raises ValueError for what is neither a record nor a form."""
+        number, waits, what, *told = line.decode("ascii").split("\t")
+        if number == "form":
+            if self._forms is None:
+                from doorward.record_forms import Forms  # with the first: many runs ask for few names
+
+                self._forms = Forms()
+            self._forms.learn(waits, [what, *told])
+            return b""
+        if not number.isdigit():
+            raise ValueError("no record of the proxy")
+        if told and told[0] == "form" and self._forms is not None:
+            items += self._forms.filled(told[1], told[2:])
+        else:
+            items += _decoded(told)
+        return b"%b\n" % number.encode("ascii") if waits == "wait" else b""
 
     def serve(self) -> None:
         """A command is about to start: get ready for its connections, which wait in their queues until then. Sooner,
@@ -119,9 +137,9 @@ class ProxyProcess:
             self._serving = True
             self._send({"type": "serve"})
 
-    def receipt(self, number: int) -> None:
-        """The record is in the rollout: the proxy may answer."""
-        self._send_line(b"%d\n" % number)
+    def acknowledge(self, receipts: bytes) -> None:
+        """The records are in the rollout: the proxy may answer."""
+        self._send_bytes(receipts)
 
     def answer(self, number: int, answer: str) -> None:
         """The answer to a question: "allow-once", "allow-for-session" or "deny"."""
@@ -160,11 +178,11 @@ class ProxyProcess:
         self.pid = 0
 
     def _send(self, message: Mapping[str, object]) -> None:
-        self._send_line(dumps(message).encode() + b"\n")
+        self._send_bytes(dumps(message).encode() + b"\n")
 
-    def _send_line(self, line: bytes) -> None:
+    def _send_bytes(self, data: bytes) -> None:
         try:
-            self.control.sendall(line)
+            self.control.sendall(data)
         except OSError as error:
             if error.errno not in (errno.EPIPE, errno.ECONNRESET, errno.EBADF):
                 raise
@@ -181,17 +199,21 @@ class ProxyProcess:
         return lines
 
 
-def _record_in(line: bytes) -> Record:
-    """The record in a line that `Control` wrote (proxy/control.py). Each payload is decoded, whatever becomes of it:
-    what is put into the rollout is one JSON object. Raises ValueError for what is no record."""
-    number, waits, run, *told = line.decode("ascii").split("\t")
-    items = []
+def _decoded(told: list[str]) -> list[Told]:
+    """The items of a record, from types and payloads in turn. Raises ValueError for what is none."""
+    items: list[Told] = []
     for kind, text in zip(told[::2], told[1::2], strict=True):
         payload, end = value_at(text, 0)
         if payload.__class__ is not dict or end != len(text):
             raise ValueError("no object in a record of the proxy")
         items.append((kind, payload, text))
-    return Record(int(number), run, items, waits == "wait")
+    return items
+
+
+def payload_of(item: Told) -> dict[str, Any]:
+    """An item's payload, decoded if it is not yet."""
+    payload: dict[str, Any] = value_at(item[2], 0)[0] if item[1] is None else item[1]
+    return payload
 
 
 def _list(value: object) -> list[Any]:

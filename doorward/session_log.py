@@ -222,9 +222,10 @@ class SessionLog:
         """One refusal, of whichever door."""
         self._refusals.append(self._append(items.refusal(self.turn, body)))
 
-    def of_proxy(self, records: Sequence[tuple[str, Mapping[str, Any], str]]) -> None:
-        """What the proxy says together of one connection: a `network`, a `refusal`, or an event; each with its payload
-        as JSON, if that may stand in the rollout, else ""."""
+    def of_proxy(self, records: Sequence[tuple[str, Mapping[str, Any] | None, str]]) -> None:
+        """What the proxy says, in order: a `network`, a `refusal`, or an event; each with its payload as JSON, if that
+        may stand in the rollout, else "". The payload is None where it is known, undecoded, to say nothing of a turn.
+        """
         turn = self.turn
         made = [items.of_proxy(turn, kind, payload, text) for kind, payload, text in records]
         try:

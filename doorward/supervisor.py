@@ -20,7 +20,7 @@ from doorward.launcher.interface import (
 )
 from doorward.named_tuple import NamedTuple
 from doorward.plan import Plan
-from doorward.proxy_process import POLICY, ProxyProcess
+from doorward.proxy_process import POLICY, ProxyProcess, payload_of
 from doorward.sessions.home import Home, StoreError
 from doorward.streams import Streams
 
@@ -396,17 +396,17 @@ class Supervisor:
         watched: list[Mapping[str, Any]] = []
         told: list[str] = []
 
-        def append(records: Sequence[Told]) -> None:
-            log.of_proxy(records)
-            for kind, payload, _ in records:
-                heard(kind, payload)
+        def kept(records: Sequence[Told]) -> None:
+            for each in records:
+                if each[0] != "network" or each[1] is not None:  # a name is no place yet
+                    heard(each[0], payload_of(each))
 
         def heard(kind: str, payload: dict[str, Any]) -> None:
             if kind == "refusal":
                 refusals.append(payload)
             elif kind == "network":
                 observed = payload["decision"] == "allow" and payload["reason"] != "allowed"
-                if observed and payload["protocol"] != "dns":  # a name is no place yet
+                if observed and payload["protocol"] != "dns":  # likewise
                     watched.append(payload)
             else:
                 if self._inspection is not None:
@@ -433,9 +433,10 @@ class Supervisor:
             launch.streams,
             self._proxy,
             launch.run,
-            append,
+            log.of_proxy,
             cancelled_by=request.cancelled_by,
             ask_about_hosts=ask_about_hosts,
+            kept=kept,
             between=prepare_to_tell,
         )
         terminal = launch.streams.terminal

@@ -93,10 +93,12 @@ class TurnLoop:
         *,
         cancelled_by: int | None = None,
         ask_about_hosts: Callable[[], HostAsking] | None = None,
+        kept: Callable[[Sequence[Told]], None] | None = None,
         between: Callable[[], None] | None = None,
     ) -> None:
-        """`ask_about_hosts` makes what answers the proxy's questions, at the first of them; `between` is called when
-        records are kept and their receipts sent, so that nobody waits for it."""
+        """`append` keeps what the proxy's records say; `kept` hears of it when their receipts are sent, so that nobody
+        waits for it; `between` is called behind that, while the run goes on. `ask_about_hosts` makes what answers the
+        proxy's questions, at the first of them."""
         self._process = process
         self._streams = streams
         self._proxy = proxy
@@ -104,6 +106,7 @@ class TurnLoop:
         self._append = append
         self._cancelled_by = cancelled_by
         self._ask_about_hosts = ask_about_hosts
+        self._kept = kept
         self._between = between
         self._asking: HostAsking | None = None
         self._ended = False
@@ -168,16 +171,19 @@ class TurnLoop:
         while True:
             events = poll.poll(self._milliseconds())
             for fd, _ in events:
-                if fd == self._process.fileno():
-                    self._ended = True
-                elif fd in readers:
+                if fd in readers:
                     readers[fd]()
-            self._expire()
+                elif fd == self._process.fileno():
+                    self._ended = True
+            if self._deadlines:
+                self._expire()
             # records alone change nothing about what is waited for, and whoever sent them waits for this process
             if len(events) != 1 or events[0][0] != proxy or self._proxy_stopped or self._asking is not None:
                 return
 
     def _milliseconds(self) -> int | None:
+        if not self._deadlines:
+            return None
         pending = [deadline for deadline in self._deadlines.values() if deadline < float("inf")]
         # poll(2) takes an int of milliseconds; what is further off than that is looked at again then
         left = int((min(pending) - time.monotonic()) * 1000) + 1 if pending else 0
@@ -218,17 +224,20 @@ class TurnLoop:
             self._process.kill()
 
     def _proxy_records(self) -> None:
-        assert self._proxy is not None
+        proxy = self._proxy
+        assert proxy is not None
         try:
-            records, finished = self._proxy.records()
+            items, receipts, finished = proxy.records()
         except ProxyStopped:
             self._proxy_stopped = self._finished = True
             return
-        for record in records:
-            self._append(record.items)
-            if record.wants_receipt:
-                self._proxy.receipt(record.number)
-        if self._proxy.questions:
+        if items:
+            self._append(items)
+        if receipts:
+            proxy.acknowledge(receipts)
+        if items and self._kept is not None:
+            self._kept(items)
+        if proxy.questions:
             self._take_questions()
         if self._run in finished:
             self._finished = True

@@ -1,8 +1,9 @@
 """The channel between the proxy and its supervisor: lines both ways over a stream socket. Most are JSON objects.
 
 A record is fields with tabs between them, which JSON holds none of: its number, "wait" or nothing, the run, and for
-each item type and payload, so that the text of a payload is found without reading what is around it. A receipt is the
-number alone.
+each item type and payload, so that the text of a payload is found without reading what is around it. Where many records
+differ in a few strings only, "form", a number and the types and payloads with holes in them go ahead once, and in place
+of its items such a record has "form", that number and the strings. A receipt is the number of the record alone.
 
 Records go out in the order they were made. One with `wait` is settled by its receipt; the answer it stands before is
 not written earlier. When the supervisor is gone no receipt will come, and the process ends.
@@ -11,7 +12,6 @@ not written earlier. When the supervisor is gone no receipt will come, and the p
 from __future__ import annotations
 
 import _socket
-import os
 from select import POLLIN, poll
 
 from doorward.proxy.channel import Channel
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
+    from doorward.proxy.record_form import Form
     from doorward.proxy.records import Item
 
 _encode = dumps
 _READ = 16 * 1024  # a buffer from 128 KiB on is mapped for each call, which costs each receipt 13 µs (mallopt(3))
 
-_LOOKS = 250  # for a receipt, without sleeping: about 0.15 ms
+_AT_ONCE = 1  # milliseconds in which a receipt comes that comes at once; a supervisor with nothing to do takes 0.1
 _MOST_REST = 256  # records for which that is left out, after it was in vain most times
-_PROCESSORS = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 class SupervisorGone(Exception):
@@ -53,76 +53,126 @@ class Control:
         self._receipts: dict[int, Promise[None]] = {}
         self._number = 0
         self._partial = b""  # of a message that has not come whole
-        self._poll: poll | None = None
-        self._in_vain = 0  # times not to look for receipts
+        self._unheard = b""  # what was read while a receipt was waited for, and is for `messages`
+        self._polls: dict[int, poll] = {}  # each for receipts and one descriptor more
+        self._in_vain = 0  # times not to wait for a receipt
         self._rest = 1  # how many they were last, less what was not in vain since
         self._gone = False
+        self._forms: dict[int, Form] = {}  # that the supervisor knows, the one told longest ago first
 
     def post(self, run: str, items: list[Item]) -> None:
         """See Sink."""
-        self._record(run, items, wait=False)
+        self._number += 1
+        if not self._gone:
+            self._out.append(f"{self._number}\t\t{run}{_fields(items)}\n".encode("ascii"))
         self._writing.set(None)
 
-    def submit(self, run: str, items: list[Item], *, hurry: bool = False) -> Promise[None]:
+    def submit(self, run: str, items: list[Item], *, hurry: bool = False, unless: int = -1) -> Promise[None]:
         """See Sink. The promise fails with SupervisorGone."""
-        receipt: Promise[None] = Promise(self._loop)
-        if self._gone:
-            receipt.fail(SupervisorGone())
-            return receipt
-        self._record(run, items, wait=True)
-        self._receipts[self._number] = receipt
-        # to wake `write` costs a round of the loop, which the supervisor may have to wait for
-        if hurry and self.hurry():
-            self._look_for_receipts()
-        else:
-            self._writing.set(None)
+        receipt = self._submit("", run, _fields(items), hurry, unless)
+        if receipt is None:
+            receipt = Promise(self._loop)
+            receipt.set(None)
         return receipt
 
-    def _look_for_receipts(self) -> None:
-        """Look for them without sleeping while a record is kept, as long as nothing else is to be done: where a
-        processor has nothing to do, to be woken takes half as long again. Other messages are left for `messages`."""
-        if _PROCESSORS == 1:
-            return
+    def submit_form(
+        self, run: str, form: Form, strings: list[str], *, hurry: bool = False, unless: int = -1
+    ) -> Promise[None] | None:
+        """See Sink. The promise fails with SupervisorGone."""
+        before = ""
+        if form.slot < 0:
+            if not form.used:  # to tell a form costs more than a record, and some are used once
+                form.used = True
+                return self._submit("", run, form.filled(strings), hurry, unless)
+            before = self._tell_form(form)
+        return self._submit(before, run, "\t".join(["\tform", str(form.slot), *strings]), hurry, unless)
+
+    def _tell_form(self, form: Form) -> str:
+        """The line that tells it. Where there is no room it takes the place of the one that was told longest ago."""
+        form.slot = len(self._forms)
+        if form.slot == form.ROOM:
+            form.slot = next(iter(self._forms))
+            self._forms.pop(form.slot).slot = -1
+        self._forms[form.slot] = form
+        return f"form\t{form.slot}{form.text}\n"
+
+    def _submit(self, before: str, run: str, fields: str, hurry: bool, unless: int) -> Promise[None] | None:
+        """Send `before` and a record. The receipt, or None where it has come."""
+        self._number = number = self._number + 1
+        if self._gone:
+            receipt: Promise[None] = Promise(self._loop)
+            receipt.fail(SupervisorGone())
+            return receipt
+        line = f"{before}{number}\twait\t{run}{fields}\n".encode("ascii")
+        if not hurry:
+            self._out.append(line)
+            self._writing.set(None)
+        elif self._send_now(line) and self._comes_at_once(number, unless):
+            return None
+        receipt = self._receipts[number] = Promise(self._loop)
+        return receipt
+
+    def _comes_at_once(self, number: int, unless: int) -> bool:
+        """Wait a little for the receipt of the record that was just sent: with the loop's rounds and what else they do,
+        the client would wait half as long again. Asleep, since most often it is this very processor that the supervisor
+        is to run on: Linux wakes who reads a message where it was sent."""
         if self._in_vain:
             self._in_vain -= 1
-            return
+            return False
         sock = self._channel.sock
-        if self._poll is None:
-            self._poll = poll()
-            self._poll.register(sock, POLLIN)
-            self._poll.register(self._loop.fileno(), POLLIN)
-        look = self._poll.poll
-        for _ in range(_LOOKS):
-            if look(0):
-                break
-        else:  # the supervisor has no processor to itself now
+        waiting = self._polls.get(unless)
+        if waiting is None:
+            waiting = self._polls[unless] = poll()
+            waiting.register(sock, POLLIN)
+            if unless >= 0:
+                waiting.register(unless, POLLIN)
+        events = waiting.poll(_AT_ONCE)
+        if not events:  # the supervisor, or its processor, has something else to do now
             self._rest = min(4 * self._rest, _MOST_REST)
             self._in_vain = self._rest
-            return
+            return False
+        if events[0][0] == unless:
+            return False
         self._rest = max(self._rest // 2, 1)
         try:
-            lines = sock.recv(_READ, _socket.MSG_PEEK).split(b"\n")
-            if self._partial or lines.pop() or not all(map(bytes.isdigit, lines)):
-                return
-            sock.recv(sum(map(len, lines)) + len(lines))
+            data = sock.recv(_READ)
         except OSError:
-            return
-        for line in lines:
-            self.settle(int(line))
+            return False  # `messages` sees the end too
+        if data == b"%d\n" % number and not self._partial and not self._unheard:
+            return True
+        self._unheard += data
+        self._channel.can_read = True
+        if self._channel.reader is not None:
+            self._channel.reader._wake()
+        return False
 
     def tell(self, message: Mapping[str, Any]) -> None:
         """Send a message that is no record, at once if that is possible."""
         if not self._gone:
-            self._out.append((_encode(message) + "\n").encode("ascii"))
-            self._writing.set(None)
-        self.hurry()
+            self._send_now((_encode(message) + "\n").encode("ascii"))
 
-    def hurry(self) -> bool:
-        """See Sink. Whether all of it is sent."""
+    def hurry(self) -> None:
+        """See Sink."""
         try:
-            return self._send_some()
+            if not self._send_some():
+                self._writing.set(None)
         except OSError:
-            return False  # `messages` sees the end too
+            pass  # `messages` sees the end too
+
+    def _send_now(self, line: bytes) -> bool:
+        """Send a line, and what is queued before it; whether that was all taken."""
+        if not self._out and not self._unsent:  # most often
+            try:
+                sent = self._channel.try_send(line)
+            except OSError:
+                return False  # `messages` sees the end too
+            if sent == len(line):
+                return True
+            self._unsent = memoryview(line)[sent:]
+        else:
+            self._out.append(line)
+        self.hurry()
+        return not self._out and not self._unsent
 
     def settle(self, number: int) -> None:
         """The receipt for a record came."""
@@ -134,7 +184,14 @@ class Control:
         """Take receipts, and call `handle` with each other message, until the supervisor closes its end. Raises
         ValueError for what is none."""
         try:
-            while data := await self._channel.recv(_READ):
+            while True:
+                data = self._unheard or self._channel.try_recv(_READ)
+                if data is None:
+                    await self._channel.readable()
+                    continue
+                if not data:
+                    return
+                self._unheard = b""
                 *lines, self._partial = (self._partial + data).split(b"\n")
                 for line in lines:
                     if line.isdigit():
@@ -180,11 +237,11 @@ class Control:
         self._channel.forget(shared=True)
         self._channel.sock.close()
 
-    def _record(self, run: str, items: list[Item], *, wait: bool) -> None:
-        self._number += 1
-        if not self._gone:
-            line = f"{self._number}\t{'wait' if wait else ''}\t{run}"
-            for item in items:
-                payload = item["payload"]
-                line += f"\t{item['type']}\t{payload if payload.__class__ is Encoded else _encode(payload)}"
-            self._out.append(f"{line}\n".encode("ascii"))
+
+def _fields(items: list[Item]) -> str:
+    """As a record has them."""
+    text = ""
+    for item in items:
+        payload = item["payload"]
+        text += f"\t{item['type']}\t{payload if payload.__class__ is Encoded else _encode(payload)}"
+    return text

@@ -50,6 +50,10 @@ class Datagram:
         at = self._at
         return bool(at) and (at[0] != 127 if len(at) == 4 else at != _LOOPBACK)
 
+    def fileno(self) -> int:
+        """The socket it came in on."""
+        return self._sock.fileno()
+
     def reply(self, data: bytes) -> None:
         """Send an answer; nothing happens without data, and one that cannot be sent is lost."""
         if not data:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from doorward.proxy.connection import Connection
     from doorward.proxy.policy import Policy
-    from doorward.proxy.records import Attributed, Item, Receipt
+    from doorward.proxy.records import Attributed, Receipt
     from doorward.proxy.server import Server
     from doorward.proxy.udp_relay import UdpRelay
 
@@ -68,7 +68,7 @@ class NameServer:
         self._process: tuple[Attributed, str] = "", '""'  # the one that asked last, and its JSON
         self._malformed: set[str] = set()
         self._to_hurry = False  # whether records were handed over that clients wait for
-        self._waiting = 0  # datagrams
+        self.waiting = 0  # datagrams whose records are on their way
 
     def again(self, data: bytes) -> bytes | None:
         """The answer that was given to the same question, if it is ready and still holds."""
@@ -140,10 +140,11 @@ class NameServer:
         nothing has happened then."""
         server, data = self._server, datagram.data
         ready = self._siblings.find(data, server.policy)
-        name = None if ready is None else ready.name_in(data)
-        if ready is None or name is None or self._waiting >= _AT_ONCE:
+        asked = None if ready is None else ready.read(data)
+        if ready is None or asked is None or self.waiting >= _AT_ONCE:
             return False
-        key = ready.key(data)
+        name, raw = asked
+        key = raw, ready.kind
         if key in self._kept:
             return False
         packed, address = b"", ""
@@ -162,36 +163,41 @@ class NameServer:
             return False
         if process is not self._process[0]:
             self._process = process, dumps(process)
-        items = ready.items(name, records.new_connection_id(), self._process[1], address)
-        receipt = self._submit(key, items, hurry=hurry)
+        form, strings = ready.record(name, records.new_connection_id(), self._process[1], address)
         reply = ready.reply(data, packed)
+        receipt = server.sink.submit_form(server.run, form, strings, hurry=hurry, unless=datagram.fileno())
+        self._note_receipt(key, receipt or _KEPT, hurry=hurry)
+        if receipt is None:
+            datagram.reply(reply)
+            return True
 
         def kept(error: BaseException | None) -> None:
-            self._waiting -= 1
+            self.waiting -= 1
             if error is None:
                 self._is_kept(key)
                 datagram.reply(reply)
 
-        self._waiting += 1
+        self.waiting += 1
         receipt.then(kept)
         return True
 
     def _answer_later(self, question: Question, datagram: Datagram, *, hurry: bool) -> None:
         """As `answer`, to a datagram."""
-        if self._waiting >= _AT_ONCE:
+        if self.waiting >= _AT_ONCE:
             return
         server, policy = self._server, self._server.policy
-        outcome, receipt = self._begin(question, lambda: datagram.process(server, PORT), hurry=hurry)
+        unless = datagram.fileno() if hurry else -1
+        outcome, receipt = self._begin(question, lambda: datagram.process(server, PORT), hurry=hurry, unless=unless)
         # while the record is on its way
         reply = b"" if outcome.upstream else outcome.reply(question)
 
         def kept(error: BaseException | None) -> None:
-            self._waiting -= 1
+            self.waiting -= 1
             if error is not None:  # the supervisor is gone
                 return
             self._is_kept(_key(question))
             if outcome.upstream:
-                self._waiting += 1
+                self.waiting += 1
                 server.start(self._pass_on(question, outcome.upstream, datagram))
                 return
             datagram.reply(reply)
@@ -199,7 +205,7 @@ class NameServer:
                 items, decision = outcome.items, outcome.decision
                 self._siblings.learn(datagram.data, policy, question, decision, items, reply, outcome.data)
 
-        self._waiting += 1
+        self.waiting += 1
         (receipt or _KEPT).then(kept)
 
     def hurry(self) -> None:
@@ -209,23 +215,28 @@ class NameServer:
             self._server.sink.hurry()
 
     def _begin(
-        self, question: Question, process: Callable[[], Attributed | None], *, hurry: bool = False
+        self,
+        question: Question,
+        process: Callable[[], Attributed | None],
+        *,
+        hurry: bool = False,
+        unless: int = -1,
     ) -> tuple[Outcome, Receipt | None]:
         """How it is answered, and the receipt to wait for before."""
         key = _key(question)
         known = self._kept.get(key)
         outcome = self._judgement.judge(question, process if known is None else None)
         if known is None and outcome.items is not None:
-            known = self._submit(key, outcome.items, hurry=hurry)
+            known = self._server.sink.submit(self._server.run, outcome.items, hurry=hurry, unless=unless)
+            self._note_receipt(key, known, hurry=hurry)
         return outcome, known
 
-    def _submit(self, key: tuple[bytes, int], items: list[Item], *, hurry: bool) -> Receipt:
-        receipt = self._kept[key] = self._server.sink.submit(self._server.run, items, hurry=hurry)
+    def _note_receipt(self, key: tuple[bytes, int], receipt: Receipt, *, hurry: bool) -> None:
+        self._kept[key] = receipt
         if not hurry:
             self._to_hurry = True
         if len(self._kept) > REMEMBERED:
             self._kept.popitem(last=False)
-        return receipt
 
     def _is_kept(self, key: tuple[bytes, int]) -> None:
         if key in self._kept:
@@ -239,7 +250,7 @@ class NameServer:
         except Exception as error:
             self._server.note(error)
         finally:
-            self._waiting -= 1
+            self.waiting -= 1
 
     async def _ask(self, question: Question, name: str, *, udp: bool) -> bytes:
         from doorward.proxy.dns_upstream import ask
@@ -320,7 +331,7 @@ async def serve_datagrams(server: Server, sock: _socket.socket, watch: Watch) ->
             if relay.allows(sent_to):
                 relay.take(datagram)
                 continue
-        names.take(datagram, hurry=taken == 0)  # most often it comes alone
+        names.take(datagram, hurry=not names.waiting)  # most often it comes alone
         taken += 1
         if taken % _A_TURN == 0:
             await server.loop.turn()

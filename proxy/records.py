@@ -14,6 +14,7 @@ import os
 from doorward.allowlists.decision import Decision
 from doorward.allowlists.host import host_text
 from doorward.proxy.refusal import Refusal
+from doorward.start_json import Encoded
 from doorward.typing_names import Protocol
 
 TYPE_CHECKING = False
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any, TypeAlias
 
+    from doorward.proxy.record_form import Form
     from doorward.proxy.resolver import IP
 
     # which process asked, as `attribution.py` describes it; `unknown` where that cannot be said for certain
@@ -65,11 +67,23 @@ class Sink(Protocol):
     def post(self, run: str, items: list[Item]) -> None:
         """Hand over a record that nobody waits for. Records arrive in the order they were handed over."""
 
-    def submit(self, run: str, items: list[Item], *, hurry: bool = False) -> Receipt:
-        """Hand over a record whose keeping an answer waits for; with `hurry` it is passed on at once."""
+    def submit(self, run: str, items: list[Item], *, hurry: bool = False, unless: int = -1) -> Receipt:
+        """Hand over a record whose keeping an answer waits for. With `hurry` it is passed on at once, and waited for a
+        moment; not when the descriptor `unless` can be read, behind which there is other work of the kind."""
+
+    def submit_form(
+        self, run: str, form: Form, strings: list[str], *, hurry: bool = False, unless: int = -1
+    ) -> Receipt | None:
+        """The same for a record that is ready but for some strings. None where it is kept already."""
 
     def hurry(self) -> object:
         """Pass on what was handed over now, not with the rest of what this round of the loop brings."""
+
+
+def items_of(form: Form, strings: list[str]) -> list[Item]:
+    """The items of a record that was ready but for some strings."""
+    told = form.filled(strings).split("\t")[1:]
+    return [{"type": kind, "payload": Encoded(text)} for kind, text in zip(told[::2], told[1::2], strict=True)]
 
 
 def new_connection_id() -> str:

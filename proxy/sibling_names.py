@@ -14,7 +14,8 @@ from doorward.allowlists.decision import Unsaid
 from doorward.allowlists.host import Name
 from doorward.proxy.carried_data import NOISE_FROM
 from doorward.proxy.name_judgement import about_name
-from doorward.start_json import Encoded, dumps
+from doorward.proxy.record_form import HOLE, PLAIN, Form
+from doorward.start_json import dumps
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,14 +33,16 @@ _DATA_AT: Final = 12  # in an answer's record: behind the pointer, type, class, 
 _LETTERS: Final = b"abcdefghijklmnopqrstuvwxyz0123456789_-"  # as `allowlists.host` takes them
 
 # Stands for what differs while a text is made ready. No other text holds it, and a shell takes it as it takes a name.
-_HOLE: Final = f"HOLE{os.urandom(8).hex()}"
+_MARK: Final = f"HOLE{os.urandom(8).hex()}"
+_PROCESS: Final = "\x02"  # where the process goes
 
 
 class Ready:
     """What all questions of one kind have in common. `policy`: under which; `wire_length` is that of their names
     without the first label."""
 
-    __slots__ = ("_answer", "_records", "_suffix", "allowed", "kind", "policy", "wire_length")
+    __slots__ = ("_answer", "_form", "_holes", "_process", "_suffix", "_text", "allowed", "kind", "policy",
+                 "wire_length")  # fmt: skip
 
     def __init__(
         self,
@@ -58,16 +61,22 @@ class Ready:
         first = question.labels[0]
         self._suffix = question.name[len(first) :].lower().decode("ascii")
         self.wire_length = len(question.raw) - 4 - 1 - len(first)
-        self._records = [(item["type"], _form(item["payload"], decision)) for item in items]
-        if [kind for kind, _ in self._records] != (["network"] if self.allowed else ["network", "refusal"]):
+        if [item["type"] for item in items] != (["network"] if self.allowed else ["network", "refusal"]):
             raise ValueError("another kind of record")
+        if self._suffix.encode("ascii").translate(None, PLAIN):
+            raise ValueError("another kind of name")
+        marked = [f"\t{item['type']}\t{_marked(item['payload'], decision)}" for item in items]
+        self._text, self._holes = _open("".join(marked))
+        self._process = ""
+        self._form = Form("")  # with that process in it
         # what stands before the question, behind it, and behind the data
         behind = reply[_LABEL_AT - 1 + len(question.raw) :]
         to = _DATA_AT if self.allowed else len(behind)
         self._answer = reply[2 : _LABEL_AT - 1], behind[:to], behind[to + len(data or b"") :]
 
-    def name_in(self, data: bytes) -> str | None:
-        """The name a question is about; None for one that has to be read in full."""
+    def read(self, data: bytes) -> tuple[str, bytes] | None:
+        """The name a question is about, and the same as it came but for case; None for one that has to be read in
+        full."""
         size = data[_LABEL_AT - 1]
         label = data[_LABEL_AT : _LABEL_AT + size].lower()
         # a longer label may carry data
@@ -78,16 +87,14 @@ class Ready:
             return None
         if not self.allowed and label == b"www":  # about which more is said (`wording.not_allowed`)
             return None
-        return name
+        return name, data[_LABEL_AT - 1 : _LABEL_AT + size + self.wire_length].lower()
 
-    def key(self, data: bytes) -> tuple[bytes, int]:
-        """What is asked: the name as it came but for case, and the type."""
-        return data[_LABEL_AT - 1 : _LABEL_AT + data[_LABEL_AT - 1] + self.wire_length].lower(), self.kind
-
-    def items(self, name: str, connection: str, process: str, address: str) -> list[Item]:
-        """The record of one more. `process` is JSON."""
-        said = {"name": name, "connection": connection, "process": process, "address": address}
-        return [{"type": kind, "payload": Encoded(form % said)} for kind, form in self._records]
+    def record(self, name: str, connection: str, process: str, address: str) -> tuple[Form, list[str]]:
+        """The record of one more, as `Sink.submit_form` takes it. `process` is JSON."""
+        if process is not self._process:
+            self._process, self._form = process, Form(self._text.replace(_PROCESS, process))
+        said = name, connection, address
+        return self._form, [said[hole] for hole in self._holes]
 
     def reply(self, query: bytes, data: bytes) -> bytes:
         """The answer, with `data`."""
@@ -136,18 +143,27 @@ def _kind(data: bytes) -> bytes:
     return data[2 : _LABEL_AT - 1] + data[_LABEL_AT + data[_LABEL_AT - 1] :]
 
 
-def _form(payload: dict[str, Any], decision: Decision) -> str:
-    """The JSON of a payload as a format of what differs. Raises ValueError for one without a process."""
+def _marked(payload: dict[str, Any], decision: Decision) -> str:
+    """The JSON of a payload with marks for what differs. Raises ValueError for one without a process."""
     if "process" not in payload:
         raise ValueError("nobody found out who asked")
-    marked = {**payload, "host": _HOLE, "connection": f"{_HOLE}.connection", "process": f"{_HOLE}.process"}
+    marked = {**payload, "host": _MARK, "connection": f"{_MARK}.connection", "process": f"{_MARK}.process"}
     if payload.get("address") is not None:
-        marked["address"] = f"{_HOLE}.address"
+        marked["address"] = f"{_MARK}.address"
     if "message" in payload:
         assert isinstance(decision.said, Unsaid)
-        words = decision.said.about(decision.host, Name(_HOLE)).words()
-        marked["message"], marked["hint"] = about_name(words, _HOLE, decision.port), words.hint
-    form = dumps(marked).replace("%", "%%").replace(f'"{_HOLE}.process"', "%(process)s")
-    for each in ("connection", "address"):
-        form = form.replace(f"{_HOLE}.{each}", f"%({each})s")
-    return form.replace(_HOLE, "%(name)s")
+        words = decision.said.about(decision.host, Name(_MARK)).words()
+        marked["message"], marked["hint"] = about_name(words, _MARK, decision.port), words.hint
+    return dumps(marked)
+
+
+def _open(marked: str) -> tuple[str, list[int]]:
+    """The same with holes, and of each what goes there: 0 for the name, 1 for the connection, 2 for the address."""
+    first, *rest = marked.replace(f'"{_MARK}.process"', _PROCESS).split(_MARK)
+    holes = []
+    text = first
+    for part in rest:
+        what = 1 if part.startswith(".connection") else 2 if part.startswith(".address") else 0
+        holes.append(what)
+        text += HOLE + part.removeprefix(("", ".connection", ".address")[what])
+    return text, holes

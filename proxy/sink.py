@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from doorward.proxy.loop import Loop, Promise
+from doorward.proxy.records import items_of
 from doorward.start_json import Encoded, loads
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from doorward.proxy.record_form import Form
     from doorward.proxy.records import Item
 
 
@@ -28,10 +30,16 @@ class FunctionSink:
             payload = item["payload"]
             self._keep(run, {**item, "payload": loads(payload)} if isinstance(payload, Encoded) else item)
 
-    def submit(self, run: str, items: list[Item], *, hurry: bool = False) -> Promise[None]:
+    def submit(self, run: str, items: list[Item], *, hurry: bool = False, unless: int = -1) -> Promise[None]:
         """See `records.Sink`."""
         self.post(run, items)
         return self._kept
+
+    def submit_form(
+        self, run: str, form: Form, strings: list[str], *, hurry: bool = False, unless: int = -1
+    ) -> None:
+        """See `records.Sink`."""
+        self.post(run, items_of(form, strings))
 
     def hurry(self) -> None:
         """See `records.Sink`."""

@@ -308,9 +308,14 @@ def refusal(turn: int, body: Mapping[str, Any]) -> Item:
     return "refusal", {"turn": turn, **body}
 
 
-def of_proxy(turn: int, kind: str, payload: Mapping[str, Any], text: str = "") -> tuple[str, Mapping[str, Any], str]:
+def of_proxy(
+    turn: int, kind: str, payload: Mapping[str, Any] | None, text: str = ""
+) -> tuple[str, Mapping[str, Any], str]:
     """An item of the proxy (a `network`, a `refusal` or an event) and its payload as JSON. `text` is what `payload` was
-    decoded from, and most of that; "" where it may not stand in a rollout."""
+    decoded from, and most of that; "" where it may not stand in a rollout. `payload` may be None for a `network` or a
+    `refusal` that is known to have no turn; it is then empty in what is returned, too."""
+    if payload is None:
+        return kind, {}, f'{{"turn":{turn},{text[1:]}'
     if not text or not payload or "turn" in payload:
         type, payload = (
             network(turn, payload)

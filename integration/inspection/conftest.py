@@ -161,16 +161,14 @@ class Door:
 
         while True:
             try:
-                records, finished = self.proxy.records()
+                items, receipts, finished = self.proxy.records()
             except (ProxyStopped, OSError):
                 self._finished.set()
                 return
-            for record in records:
-                with self.changed:
-                    self.items += [(kind, payload) for kind, payload, _ in record.items]
-                    self.changed.notify_all()
-                if record.wants_receipt:
-                    self.proxy.receipt(record.number)
+            with self.changed:
+                self.items += [(kind, payload) for kind, payload, _ in items]
+                self.changed.notify_all()
+            self.proxy.acknowledge(receipts)
             if finished:
                 self._finished.set()
                 return

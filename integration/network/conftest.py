@@ -29,6 +29,7 @@ from doorward.proxy.loop import Loop, Promise
 from doorward.proxy.own_listeners import OwnListeners
 from doorward.proxy.parent import Parent
 from doorward.proxy.policy import Policy
+from doorward.proxy.records import items_of
 from doorward.proxy.resolver import IP, LookupFailed
 from doorward.proxy.server import Server
 from doorward.proxy.splice import PipePool
@@ -37,6 +38,7 @@ from doorward.start_json import Encoded
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from doorward.proxy.asking import Decider
+    from doorward.proxy.record_form import Form
     from doorward.proxy.records import Item
 
 WAIT = 30.0
@@ -102,7 +104,7 @@ class MemorySink:
                 self.items.append({"type": item["type"], "payload": json.loads(text)})
             self.changed.notify_all()
 
-    def submit(self, run: str, items: list[Item], *, hurry: bool = False) -> Promise[None]:
+    def submit(self, run: str, items: list[Item], *, hurry: bool = False, unless: int = -1) -> Promise[None]:
         promise: Promise[None] = Promise(self.loop)
         if self.gone:
             promise.fail(SupervisorGone())
@@ -113,6 +115,11 @@ class MemorySink:
             promise.set(None)
         self.post(run, items)
         return promise
+
+    def submit_form(
+        self, run: str, form: Form, strings: list[str], *, hurry: bool = False, unless: int = -1
+    ) -> Promise[None]:
+        return self.submit(run, items_of(form, strings))
 
     def hurry(self) -> None:
         pass

@@ -61,6 +61,46 @@ def test_an_allowed_name_is_reached_and_others_are_refused_at_once(
     assert opened["bytes_down"] >= 6
 
 
+# Asks for names right below two parents, a few at a time, in turn with a child process.
+ASK = """
+import os, socket
+def ask(who, turn):
+    for number in range(4):
+        for parent in ('a.test', 'b.test'):
+            try: socket.gethostbyname(f'{who}{turn}{number}.{parent}')
+            except OSError: pass
+told, tell = os.pipe(); heard, hear = os.pipe()
+if not os.fork():
+    for turn in range(3): os.read(told, 1); ask('child', turn); os.write(hear, b'.')
+    os._exit(0)
+for turn in range(3): ask('first', turn); os.write(tell, b'.'); os.read(heard, 1)
+"""
+
+
+def test_each_new_name_is_on_record_in_order_with_the_process_that_asked(as_caller: Any) -> None:
+    """Most are told to the supervisor by their form (proxy/record_form.py)."""
+    seen = as_caller.run("--allow", "**.a.test", "--", "/usr/bin/python3", "-c", ASK)
+    assert seen.status == 0, seen
+    session = seen.document["session"]
+    records = as_caller.records(session)
+    asked = [each["host"] for each in records]
+    assert asked == [
+        f"{who}{turn}{number}.{parent}"
+        for turn in range(3) for who in ("first", "child") for number in range(4) for parent in ("a.test", "b.test")
+    ]  # fmt: skip
+    pids = {(each["host"][:5], each["process"]["pid"]) for each in records}
+    assert len(pids) == 2 == len(dict(pids))
+    for each in records:
+        allowed = each["host"].endswith("a.test")
+        assert each["process"]["argv"][1:] == ["-c", ASK]
+        assert (each["decision"], each["address"] is not None) == ("allow" if allowed else "deny", allowed)
+    assert len({each["address"] for each in records}) == 25 and len({each["connection"] for each in records}) == 48
+    refused = [host for host in asked if host.endswith("b.test")]
+    assert [each["host"] for each in seen.refusals] == refused
+    assert [each["hint"] for each in seen.refusals] == [f"--allow {host}" for host in refused]
+    assert as_caller._run(as_caller.argv("verify", session)[1:], {}).returncode == 0
+
+
 def test_without_capture_nothing_is_there(everywhere: Any, speaker: Callable[..., Any]) -> None:
     server = speaker(b"banner")
     seen = everywhere.run(

@@ -13,7 +13,8 @@ import pytest
 from doorward.proxy import control
 from doorward.proxy.channel import Channel
 from doorward.proxy.control import Control, SupervisorGone
-from doorward.proxy.loop import Group, Loop
+from doorward.proxy.loop import Group, Loop, Promise
+from doorward.proxy.record_form import HOLE, Form
 from doorward.proxy.task import DeadlinePassed
 from doorward.start_json import Encoded
 
@@ -124,40 +125,52 @@ def sent(ends: Ends, data: bytes) -> None:
     assert ends.other.try_send(data) == len(data)
 
 
-def test_a_receipt_that_comes_soon_is_not_waited_for(loop: Loop, ends: Ends, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(control, "_PROCESSORS", 2)
-    first = ends.control.submit("r", [])
-    sent(ends, b"1\n2\n")
-    second = ends.control.submit("r", [], hurry=True)
-    assert first.settled
-    assert second.settled
+def test_a_receipt_that_comes_soon_is_there_at_once(loop: Loop, ends: Ends) -> None:
+    sent(ends, b"1\n")
+    assert ends.control.submit("r", [], hurry=True).settled
+    receipt = ends.control.submit("r", [])
+    sent(ends, b"2\n")
+    assert not receipt.settled, "nobody is in a hurry"
 
 
-@pytest.mark.parametrize("data", [b'{"type":"a"}\n', b'1\n{"type":"a"}\n', b'{"type":"a"}\n1\n', b"1"])
-def test_other_messages_are_left_for_their_reader(
-    loop: Loop, ends: Ends, monkeypatch: pytest.MonkeyPatch, data: bytes
+@pytest.mark.parametrize(
+    "data", [b'{"type":"a"}\n', b'1\n{"type":"a"}\n', b'{"type":"a"}\n1\n', b"1", b"7\n1\n", b"1\n7\n"]
+)
+@pytest.mark.parametrize("reading", [True, False])
+def test_what_is_more_than_the_receipt_is_left_for_its_reader(
+    loop: Loop, ends: Ends, data: bytes, reading: bool
 ) -> None:
-    monkeypatch.setattr(control, "_PROCESSORS", 2)
-    sent(ends, data)
-    receipt = ends.control.submit("r", [], hurry=True)
-    assert not receipt.settled
-    sent(ends, b'\n{"type":"b"}\n' if data == b"1" else b'{"type":"b"}\n')
-    ends.other.end()
-    heard: list[dict[str, Any]] = []
-    loop.run(ends.control.messages(heard.append))
-    assert [message["type"] for message in heard] == [*(["a"] if b"a" in data else []), "b"]
-    assert receipt.settled is (b"1" in data)
+    heard: list[str] = []
+
+    def hear(message: dict[str, Any]) -> None:
+        heard.append(message["type"])
+
+    async def main() -> Promise[None]:
+        async with Group(loop) as group:
+            if reading:
+                group.start(ends.control.messages(hear))
+                await loop.sleep(1)
+            sent(ends, data)
+            receipt = ends.control.submit("r", [], hurry=True)
+            assert not receipt.settled
+            sent(ends, b'\n{"type":"b"}\n' if data == b"1" else b'{"type":"b"}\n')
+            ends.other.end()
+            if not reading:
+                group.start(ends.control.messages(hear))
+        return receipt
+
+    assert loop.run(main()).settled is (b"1" in data)
+    assert heard == [*(["a"] if b"a" in data else []), "b"]
 
 
-def test_the_rest_of_a_message_is_no_receipt(loop: Loop, ends: Ends, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(control, "_PROCESSORS", 2)
-
+def test_the_rest_of_a_message_is_no_receipt(loop: Loop, ends: Ends) -> None:
     async def main() -> bool:
         async with Group(loop) as group:
             reader = group.start(ends.control.messages(lambda message: None))
             sent(ends, b"1")
             await loop.sleep(1)
             sent(ends, b"2\n")
+            ends.control._number = 1
             settled = ends.control.submit("r", [], hurry=True).settled
             reader.cancel()
         return settled
@@ -165,13 +178,10 @@ def test_the_rest_of_a_message_is_no_receipt(loop: Loop, ends: Ends, monkeypatch
     assert not loop.run(main())
 
 
-def test_after_looking_in_vain_it_is_left_out_for_a_while(
-    loop: Loop, ends: Ends, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(control, "_PROCESSORS", 2)
+def test_after_waiting_in_vain_it_is_left_out_for_a_while(loop: Loop, ends: Ends) -> None:
     numbers = itertools.count(1)
 
-    def looks() -> bool:
+    def waits() -> bool:
         """Whether a receipt that is there is found."""
         sent(ends, b"%d\n" % next(numbers))
         return ends.control.submit("r", [], hurry=True).settled
@@ -184,17 +194,17 @@ def test_after_looking_in_vain_it_is_left_out_for_a_while(
     def taken() -> None:
         ends.control._channel.sock.recv(65536)
 
-    assert looks()
+    assert waits()
     in_vain()
-    left_out = [looks() for _ in range(4)]
+    left_out = [waits() for _ in range(4)]
     taken()
     assert left_out == [False] * 4
-    assert looks()  # which counts for two of the four
+    assert waits()  # which counts for two of the four
     in_vain()
-    left_out = [looks() for _ in range(8)]
+    left_out = [waits() for _ in range(8)]
     taken()
     assert left_out == [False] * 8
-    assert looks()
+    assert waits()
     for _ in range(6):
         in_vain()
         for _ in range(ends.control._in_vain):
@@ -203,10 +213,66 @@ def test_after_looking_in_vain_it_is_left_out_for_a_while(
     assert ends.control._in_vain == control._MOST_REST
 
 
-def test_one_processor_is_the_supervisor_s(loop: Loop, ends: Ends, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(control, "_PROCESSORS", 1)
-    sent(ends, b"1\n")
-    assert not ends.control.submit("r", [], hurry=True).settled
+def test_it_is_not_waited_for_while_another_client_asks(loop: Loop, ends: Ends) -> None:
+    asked, asking = socket.socketpair()
+    with asked, asking:
+        asking.send(b"x")
+        receipt = ends.control.submit("r", [], hurry=True, unless=asked.fileno())
+        assert not receipt.settled
+        assert not ends.control._in_vain, "no sign of a busy supervisor"
+        data = ends.other.try_recv()
+        assert data is not None and read(data.strip())["id"] == 1, "it was passed on all the same"
+        sent(ends, b"2\n")
+        assert ends.control.submit("r", [], hurry=True, unless=asked.fileno()).settled
+
+
+def test_without_a_supervisor_nothing_is_waited_for(loop: Loop, ends: Ends) -> None:
+    ends.other.close()
+    receipt = ends.control.submit("r", [], hurry=True)
+    assert not receipt.settled
+    ends.control.close()
+    assert receipt.settled
+    for later in (ends.control.submit("r", []), ends.control.submit_form("r", Form("\tnetwork\t{}"), [])):
+        assert later is not None
+        with pytest.raises(SupervisorGone):
+            loop.run(later.wait())
+
+
+def made(ends: Ends) -> list[list[str]]:
+    """The fields of the lines that were written."""
+    ends.control.hurry()
+    ends.other.can_read = True
+    return [line.split("\t") for line in (ends.other.try_recv() or b"").decode().splitlines()]
+
+
+def test_a_form_is_told_once_when_it_is_used_again(loop: Loop, ends: Ends) -> None:
+    form = Form(f'\tnetwork\t{{"host":"{HOLE}"}}\trefusal\t{{"host":"{HOLE}","port":{1}}}')
+    ends.control.submit_form("r", form, ["a.test", "a.test"])
+    plain = ["1", "wait", "r", "network", '{"host":"a.test"}', "refusal", '{"host":"a.test","port":1}']
+    assert made(ends) == [plain]
+    ends.control.post("r", [])
+    ends.control.submit_form("r", form, ["b.test", "b.test"])
+    ends.control.submit_form("r", form, ["c.test", "c.test"], hurry=True)
+    assert made(ends) == [
+        ["2", "", "r"],
+        ["form", "0", *form.text.split("\t")[1:]],
+        ["3", "wait", "r", "form", "0", "b.test", "b.test"],
+        ["4", "wait", "r", "form", "0", "c.test", "c.test"],
+    ]
+
+
+def test_where_there_is_no_room_for_a_form_the_oldest_goes(loop: Loop, ends: Ends) -> None:
+    forms = [Form(f'\tnetwork\t{{"host":"{HOLE}","port":{port}}}') for port in range(Form.ROOM + 2)]
+    for _ in range(2):
+        for form in forms:
+            ends.control.submit_form("r", form, ["a.test"])
+    made(ends)
+    slots = [form.slot for form in forms]
+    assert slots == [-1, -1, *range(2, Form.ROOM), 0, 1]
+    ends.control.submit_form("r", forms[-1], ["a.test"])
+    ends.control.submit_form("r", forms[0], ["a.test"])
+    assert [line[:2] for line in made(ends)] == [["133", "wait"], ["form", "2"], ["134", "wait"]]
+    assert [forms[2].slot, forms[0].slot] == [-1, 2]
 
 
 def test_messages_come_whole_however_they_are_cut(loop: Loop, ends: Ends) -> None:

@@ -159,3 +159,10 @@ def test_an_item_of_the_proxy_is_encoded_as_its_builder_has_it(kind: str, payloa
 
 def test_what_the_proxy_wrote_stays_as_it_wrote_it() -> None:
     assert items.of_proxy(3, "network", {"a": 1}, '{"a": 1.0}')[2] == '{"turn":3,"a": 1.0}'
+
+
+@pytest.mark.parametrize("kind", ["network", "refusal"])
+def test_an_item_that_is_not_decoded_gets_its_turn_all_the_same(kind: str) -> None:
+    made = items.of_proxy(3, kind, None, '{"a":1}')
+    assert made == (kind, {}, '{"turn":3,"a":1}')
+    assert items.keeping(*made[:2]).kept
