@@ -88,6 +88,7 @@ async def _asked_over_udp(server: Server, sock: _socket.socket) -> None:
     sock.setblocking(False)
     watch = Watch(server.loop, sock.fileno(), only_read=True)
     watch.can_read = False
+    watch.first = True
     try:
         await _prepare(server, watch)
         await watch.readable()

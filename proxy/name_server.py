@@ -122,14 +122,14 @@ class NameServer:
         rounds: half the time. `hurry`: have the record passed on at once."""
         reply = self.again(datagram.data)
         if reply is not None:
-            datagram.reply(reply)
+            self._reply(datagram, reply)
             return
         try:
             if self._as_sibling(datagram, hurry=hurry):
                 return
             question = self.at_once(datagram.data)
             if isinstance(question, bytes):
-                datagram.reply(question)
+                self._reply(datagram, question)
             else:
                 self._answer_later(question, datagram, hurry=hurry)
         except Exception as error:  # a fault of ours: this client gets no answer
@@ -168,14 +168,14 @@ class NameServer:
         receipt = server.sink.submit_form(server.run, form, strings, hurry=hurry, unless=datagram.fileno())
         self._note_receipt(key, receipt or _KEPT, hurry=hurry)
         if receipt is None:
-            datagram.reply(reply)
+            self._reply(datagram, reply)
             return True
 
         def kept(error: BaseException | None) -> None:
             self.waiting -= 1
             if error is None:
                 self._is_kept(key)
-                datagram.reply(reply)
+                self._reply(datagram, reply)
 
         self.waiting += 1
         receipt.then(kept)
@@ -200,13 +200,18 @@ class NameServer:
                 self.waiting += 1
                 server.start(self._pass_on(question, outcome.upstream, datagram))
                 return
-            datagram.reply(reply)
+            self._reply(datagram, reply)
             if outcome.decision is not None and outcome.items is not None:
                 items, decision = outcome.items, outcome.decision
                 self._siblings.learn(datagram.data, policy, question, decision, items, reply, outcome.data)
 
         self.waiting += 1
         (receipt or _KEPT).then(kept)
+
+    def _reply(self, datagram: Datagram, reply: bytes) -> None:
+        """Answer; what its client does now comes before what else there is to do."""
+        datagram.reply(reply)
+        self._server.loop.give_way()
 
     def hurry(self) -> None:
         """Have records passed on that clients wait for."""

@@ -98,13 +98,14 @@ class Watch:
     the first time that somebody waits for it, with `only_read` while somebody does: else the loop would wake for each
     thing sent."""
 
-    __slots__ = ("can_read", "can_write", "fd", "hung_up", "loop", "only_read", "reader", "registered", "writer",
-                 "writing_noted")  # fmt: skip
+    __slots__ = ("can_read", "can_write", "fd", "first", "hung_up", "loop", "only_read", "reader", "registered",
+                 "writer", "writing_noted")  # fmt: skip
 
     def __init__(self, loop: Loop, fd: int, only_read: bool = False) -> None:
         self.loop = loop
         self.fd = fd
         self.only_read = only_read
+        self.first = False  # whether who reads has its turn before others: little to do, which somebody waits for
         self.can_read = True  # until a system call says otherwise
         self.can_write = True
         self.hung_up = False  # the peer ended or broke the connection: a short read no longer means "drained"

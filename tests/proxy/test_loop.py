@@ -629,6 +629,111 @@ def test_a_task_that_was_started_begins_in_the_same_round(loop: Loop) -> None:
     assert [each - rounds[0] for each in rounds] == [0, 0, 1]
 
 
+def test_who_gives_way_leaves_the_rest_of_the_round_for_later(loop: Loop, pair: Pair) -> None:
+    own, client = pair()
+    own.first = True
+    did: list[str] = []
+
+    async def other() -> None:
+        did.append("other")
+
+    async def server(group: Group) -> None:
+        for _ in range(3):
+            while own.try_recv(1) is None:
+                await own.readable()
+            did.append("answered")
+            if len(did) == 1:
+                group.start(other())
+            client.try_send(b"again")
+            loop.give_way()
+            own.can_read = False
+            await own.readable()
+
+    async def main() -> None:
+        async with Group(loop) as group:
+            group.start(server(group))
+            client.try_send(b"first")
+
+    loop.run(main())
+    assert did == ["answered", "answered", "answered", "other"]
+
+
+def test_nobody_waits_for_long_however_much_is_answered(pair: Pair) -> None:
+    loop = Loop(MonotonicClock())
+    left, right = socket.socketpair()
+    own, client = Channel(loop, left), Channel(loop, right)
+    left.setblocking(False)
+    own.first = True
+    turns = 0
+    answers = 0
+
+    async def other() -> None:
+        nonlocal turns
+        while turns < 5:
+            await loop.turn()
+            turns += 1
+
+    async def server() -> None:
+        nonlocal answers
+        while turns < 5:
+            if own.try_recv(1) is None:
+                await own.readable()
+                continue
+            answers += 1
+            assert answers < 100_000
+            client.try_send(b"x")
+            loop.give_way()
+            own.can_read = False
+            await own.readable()
+
+    async def main() -> None:
+        client.try_send(b"x")
+        await gather(loop, server(), other())
+
+    loop.run(main())
+    own.close()
+    client.close()
+    loop.close()
+    assert answers > turns == 5
+
+
+def test_giving_way_to_nobody_costs_a_moment(loop: Loop) -> None:
+    """Nothing happens for which the others wait."""
+    did: list[str] = []
+
+    async def one() -> None:
+        loop.give_way()
+        did.append("one")
+
+    async def other() -> None:
+        did.append("other")
+
+    loop.run(gather(loop, one(), other()))
+    assert did == ["one", "other"]
+
+
+def test_who_is_first_runs_before_who_was_told_sooner(loop: Loop, pair: Pair) -> None:
+    (early, tell_early), (late, tell_late) = pair(), pair()
+    late.first = True
+    did: list[str] = []
+
+    async def read(name: str, channel: Channel) -> None:
+        await channel.recv()
+        did.append(name)
+
+    async def main() -> None:
+        async with Group(loop) as group:
+            group.start(read("early", early))
+            await loop.sleep(1)  # so that it is watched before the other
+            group.start(read("late", late))
+            await loop.sleep(1)
+            tell_early.try_send(b"x")
+            tell_late.try_send(b"x")
+
+    loop.run(main())
+    assert did == ["late", "early"]
+
+
 def test_waiting_for_nothing_is_an_error_under_the_simulated_clock(loop: Loop) -> None:
     async def main() -> None:
         await loop.park(NEVER)

@@ -88,7 +88,7 @@ class Door:
     def __init__(self, policy: Policy) -> None:
         self.sink = Sink()
         self.server: Any = SimpleNamespace(policy=policy, sink=self.sink, run="r", has_ipv6=True)
-        self.server.loop = SimpleNamespace(now=12.5)
+        self.server.loop = SimpleNamespace(now=12.5, give_way=lambda: None)
         self.server.note = self.note
         self.names = NameServer(self.server)
         self.made_anew = 0
