@@ -6,7 +6,7 @@ import contextlib
 import os
 import socket
 import threading
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
 from typing import Any, TypeVar
 
 import pytest
@@ -596,36 +596,38 @@ def test_a_busy_task_leaves_the_others_their_turn(loop: Loop, pair: Pair) -> Non
     assert len(turns) < 10
 
 
-def test_a_task_that_was_started_begins_in_the_same_round(loop: Loop) -> None:
-    """A door accepts many connections at once: they need not wait for another poll. Who only steps aside does."""
-    rounds: list[int] = []
-    polls = 0
+@pytest.fixture
+def polls(loop: Loop) -> Iterator[list[None]]:
+    """One entry for each time the loop polled."""
+    plain = loop._epoll
+    made: list[None] = []
 
     class Counting:
-        def __init__(self) -> None:
-            self.epoll = loop._epoll
-
         def poll(self, *how: Any) -> Any:
-            nonlocal polls
-            polls += 1
-            return self.epoll.poll(*how)
+            made.append(None)
+            return plain.poll(*how)
+
+    loop._epoll = Counting()  # type: ignore[assignment]
+    yield made
+    loop._epoll = plain
+
+
+def test_a_task_that_was_started_begins_in_the_same_round(loop: Loop, polls: list[None]) -> None:
+    """A door accepts many connections at once: they need not wait for another poll. Who only steps aside does."""
+    rounds: list[int] = []
 
     async def started() -> None:
-        rounds.append(polls)
+        rounds.append(len(polls))
         await loop.turn()
-        rounds.append(polls)
+        rounds.append(len(polls))
 
     async def main() -> None:
         async with Group(loop) as group:
             await loop.turn()
-            rounds.append(polls)
+            rounds.append(len(polls))
             group.start(started())
 
-    loop._epoll, plain = Counting(), loop._epoll  # type: ignore[assignment]
-    try:
-        loop.run(main())
-    finally:
-        loop._epoll = plain
+    loop.run(main())
     assert [each - rounds[0] for each in rounds] == [0, 0, 1]
 
 
@@ -732,6 +734,23 @@ def test_who_is_first_runs_before_who_was_told_sooner(loop: Loop, pair: Pair) ->
 
     loop.run(main())
     assert did == ["late", "early"]
+
+
+def test_what_was_started_waits_where_its_starter_gives_way(loop: Loop, polls: list[None]) -> None:
+    began: list[int] = []
+
+    async def started() -> None:
+        began.append(len(polls))
+
+    async def main() -> None:
+        async with Group(loop) as group:
+            await loop.turn()
+            began.append(len(polls))
+            group.start(started())
+            loop.give_way()
+
+    loop.run(main())
+    assert began[1] == began[0] + 1
 
 
 def test_waiting_for_nothing_is_an_error_under_the_simulated_clock(loop: Loop) -> None:
